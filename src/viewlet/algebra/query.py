@@ -1,0 +1,412 @@
+"""The calculus (§3.1): every query denotes a generalised multiset relation (GMR), tuples ↦ numbers.
+
+=======================  ==========================================================  =========================
+paper                    node                                                        text
+=======================  ==========================================================  =========================
+R, with ρ                ``Rel("R", ("a", "b"))``: other variables are the renaming  ``R(a, b)``
+ΔR, D_R (bulk update)    ``Delta("R", ("a", "b"))``                                  ``ΔR(a, b)``
+{⟨⟩ ↦ f}                 ``Value(f)``                                                ``3``, ``a``, ``{(a + b)}``
+{⟨A: a⟩ ↦ 1}             ``Bind("A", Value(a))``                                     ``(A := a)``
+nested aggregate term    ``Bind("n", Q_N)``, then use ``n``                          ``(n := Sum[](…))``
+σ_{l θ r}                ``Compare("<", l, r)``: 1 where it holds, else 0            ``[l < r]``
+multiplicity ≠ 0         ``Exists(Q)``: DISTINCT, the domain of a delta              ``Exists(Q)``
+Q₁ ⋈ Q₂                  ``join(Q1, Q2)``                                            ``Q1 * Q2``
+Q₁ + Q₂                  ``union(Q1, Q2)``                                           ``(Q1 + Q2)``
+Sum_{A;f} Q              ``sum_({"A"}, join(Q, Value(f)))``                          ``Sum[A](Q * f)``
+𝓜(Q) (§5.1, transient)   ``Materialize(Q, bound)``                                   ``M(Q)``
+M_Q[x_in][x_out]         ``View("q", ("x",), ("y",))``                               ``q[x][y]``
+=======================  ==========================================================  =========================
+
+NULL may stand in a column. ``Compare`` with a NULL side is 0 and ``Value`` of NULL is 0, and whoever builds a query
+keeps the *guard invariant*: in a product, next to a ``Value`` whose term may be NULL or an ``=`` between variables that
+may be NULL, stands the comparison that rules the NULL out. So the rewrite rules may split and unify freely.
+
+⋈ and + commute: the lower-case constructors flatten, fold constants and sort, so that equal queries are equal objects.
+Variables that a ``Sum`` sums out are local to it; whoever builds a query gives them names used nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+
+from viewlet.algebra.terms import (
+    COMPARISONS,
+    Const,
+    Node,
+    Number,
+    Term,
+    Var,
+    exact,
+    free,
+    number,
+    substitute_term,
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Rel(Node):
+    name: str
+    vars: tuple[str, ...]
+
+    @cached_property
+    def text(self) -> str:
+        return f"{self.name}({', '.join(self.vars)})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Delta(Node):
+    """The update to relation ``name`` as a relation-valued parameter."""
+
+    name: str
+    vars: tuple[str, ...]
+
+    @cached_property
+    def text(self) -> str:
+        return f"Δ{self.name}({', '.join(self.vars)})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Value(Node):
+    term: Term
+
+    @cached_property
+    def text(self) -> str:
+        return self.term.text if isinstance(self.term, (Const, Var)) else "{" + self.term.text + "}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Compare(Node):
+    """``op`` is one of = <> < <= > >=; a NULL on either side makes it 0."""
+
+    op: str
+    left: Term
+    right: Term
+
+    def __post_init__(self) -> None:
+        if self.op not in COMPARISONS:
+            raise ValueError(f"no such comparison: {self.op}")
+
+    @cached_property
+    def text(self) -> str:
+        return f"[{self.left.text} {self.op} {self.right.text}]"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Bind(Node):
+    """⟨var: value of query⟩ ↦ 1. Everything free in ``query`` comes from outside (correlation is a shared name)."""
+
+    var: str
+    query: Query
+
+    @cached_property
+    def text(self) -> str:
+        return f"({self.var} := {self.query.text})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Exists(Node):
+    query: Query
+
+    @cached_property
+    def text(self) -> str:
+        return f"Exists({self.query.text})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Join(Node):
+    """Build with :func:`join`."""
+
+    factors: tuple[Query, ...]
+
+    @cached_property
+    def text(self) -> str:
+        return " * ".join(f.text for f in self.factors)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Union(Node):
+    """Build with :func:`union`."""
+
+    branches: tuple[Query, ...]
+
+    @cached_property
+    def text(self) -> str:
+        return "(" + " + ".join(b.text for b in self.branches) + ")"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sum(Node):
+    """Build with :func:`sum_`."""
+
+    group: frozenset[str]
+    query: Query
+
+    def __post_init__(self) -> None:
+        if not self.group <= outputs(self.query):
+            stray = ", ".join(sorted(self.group - outputs(self.query)))
+            raise ValueError(f"cannot group by {stray}: not an output of {self.query.text}")
+
+    @cached_property
+    def text(self) -> str:
+        return f"Sum[{', '.join(sorted(self.group))}]({self.query.text})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Materialize(Node):
+    """𝓜(Q): still to be decided. ``bound`` are the variables that have a value where Q is read."""
+
+    query: Query
+    bound: frozenset[str] = frozenset()
+
+    @cached_property
+    def text(self) -> str:
+        return f"M({self.query.text})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class View(Node):
+    """A read of a materialised view; a view with ``inputs`` is a view cache (§5.1)."""
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    @cached_property
+    def text(self) -> str:
+        return f"{self.name}[{', '.join(self.inputs)}][{', '.join(self.outputs)}]"
+
+
+Query = Rel | Delta | Value | Compare | Bind | Exists | Join | Union | Sum | Materialize | View
+Atom = Rel | Delta | View
+
+ONE, ZERO = Value(number(1)), Value(number(0))
+
+_RANK: dict[type, int] = {
+    kind: rank
+    for rank, kind in enumerate((Delta, Rel, View, Materialize, Exists, Sum, Join, Union, Bind, Compare, Value))
+}
+
+
+def canonical_order(q: Query) -> tuple[int, str]:
+    return _RANK[type(q)], q.text
+
+
+# -- constructors: the ring laws, applied once, at construction --------------------------------------------------------
+
+
+def join(*queries: Query) -> Query:
+    """Q₁ ⋈ Q₂ ⋈ …, flat, sorted, with one constant; a repeated 0/1 factor counts once."""
+    kept: dict[Query, None] = {}
+    repeated: list[Query] = []
+    constant: Number = 1
+    for q in queries:
+        for f in factors(q):
+            match f:
+                case Value(Const(int() | Fraction() as value)) if not isinstance(value, bool):
+                    constant = exact(constant * value)
+                case Compare() | Exists() | Bind():
+                    kept[f] = None
+                case _ if f in kept:
+                    repeated.append(f)
+                case _:
+                    kept[f] = None
+    if constant == 0:
+        return ZERO
+    result = [*kept, *repeated]
+    if constant != 1:
+        result.append(Value(number(constant)))
+    result.sort(key=canonical_order)
+    return result[0] if len(result) == 1 else Join(tuple(result)) if result else ONE
+
+
+def union(*queries: Query) -> Query:
+    """Q₁ + Q₂ + …, flat, sorted, like terms collected: Q + −1·Q is 0."""
+    coefficients: dict[Query, Number] = {}
+    for q in queries:
+        for branch in branches(q):
+            coefficient, core = split_coefficient(branch)
+            coefficients[core] = exact(coefficients.get(core, 0) + coefficient)
+    result = [scale(c, core) for core, c in coefficients.items() if c != 0]
+    result.sort(key=canonical_order)
+    return result[0] if len(result) == 1 else Union(tuple(result)) if result else ZERO
+
+
+def sum_(group: Iterable[str], q: Query) -> Query:
+    """Sum_A(Q); nothing when A is all of Q's outputs, one Sum when Q is one already."""
+    group = frozenset(group)
+    if q == ZERO:
+        return ZERO
+    if isinstance(q, Sum) and group <= q.group:
+        return sum_(group, q.query)
+    return q if group == outputs(q) else Sum(group, q)
+
+
+def negate(q: Query) -> Query:
+    return scale(-1, q)
+
+
+def scale(c: Number, q: Query) -> Query:
+    return q if c == 1 else join(Value(number(c)), q)
+
+
+def split_coefficient(q: Query) -> tuple[Number, Query]:
+    """c · Q as (c, Q)."""
+    for i, f in enumerate(factors(q)):
+        match f:
+            case Value(Const(int() | Fraction() as value)) if not isinstance(value, bool):
+                rest = factors(q)[:i] + factors(q)[i + 1 :]
+                return value, rest[0] if len(rest) == 1 else Join(rest) if rest else ONE
+    return 1, q
+
+
+def factors(q: Query) -> tuple[Query, ...]:
+    return q.factors if isinstance(q, Join) else () if q is ONE else (q,)
+
+
+def branches(q: Query) -> tuple[Query, ...]:
+    return q.branches if isinstance(q, Union) else () if q == ZERO else (q,)
+
+
+# -- binding patterns Q[x_in][x_out] (§3.3) ----------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1 << 17)
+def outputs(q: Query) -> frozenset[str]:
+    """x_out: the variables that Q gives values to."""
+    match q:
+        case Rel(_, names) | Delta(_, names) | View(_, _, names):
+            return frozenset(names)
+        case Value() | Compare():
+            return frozenset()
+        case Bind(var, _):
+            return frozenset({var})
+        case Join(parts) | Union(parts):
+            return frozenset().union(*map(outputs, parts))
+        case Sum(group, _):
+            return group
+        case Exists(inner) | Materialize(inner):
+            return outputs(inner)
+
+
+@lru_cache(maxsize=1 << 17)
+def inputs(q: Query) -> frozenset[str]:
+    """x_in: the variables that must be given before Q can be evaluated."""
+    match q:
+        case Rel() | Delta():
+            return frozenset()
+        case View(_, names, _):
+            return frozenset(names)
+        case Value(term):
+            return free(term)
+        case Compare(_, left, right):
+            return free(left) | free(right)
+        case Bind(_, inner):
+            return inputs(inner) | outputs(inner)
+        case Join(parts):
+            return frozenset().union(*map(inputs, parts)) - outputs(q)
+        case Union(parts):
+            return frozenset().union(*map(inputs, parts))
+        case Sum(_, inner) | Exists(inner) | Materialize(inner):
+            return inputs(inner)
+
+
+@lru_cache(maxsize=1 << 17)
+def relations(q: Query) -> frozenset[str]:
+    """The names of the database relations in Q, nested ones included; not those of ``Delta``."""
+    match q:
+        case Rel(name, _):
+            return frozenset({name})
+        case _:
+            return frozenset().union(*map(relations, children(q)))
+
+
+@lru_cache(maxsize=1 << 16)
+def degree(q: Query) -> int:
+    """deg(Q): how many relations are joined in the largest union-free part (§4)."""
+    match q:
+        case Rel():
+            return 1
+        case Join(parts):
+            return sum(map(degree, parts))
+        case _:
+            return max(map(degree, children(q)), default=0)
+
+
+# -- traversal ---------------------------------------------------------------------------------------------------------
+
+
+def children(q: Query) -> tuple[Query, ...]:
+    match q:
+        case Join(parts) | Union(parts):
+            return parts
+        case Sum(_, inner) | Exists(inner) | Materialize(inner) | Bind(_, inner):
+            return (inner,)
+        case _:
+            return ()
+
+
+def map_children(q: Query, f: Callable[[Query], Query]) -> Query:
+    """Q with ``f`` applied to its children, rebuilt by the constructors."""
+    match q:
+        case Join(parts):
+            return join(*map(f, parts))
+        case Union(parts):
+            return union(*map(f, parts))
+        case Sum(group, inner):
+            after = f(inner)
+            return sum_(group & outputs(after), after)
+        case Bind(var, inner):
+            return Bind(var, f(inner))
+        case Exists(inner):
+            return Exists(f(inner))
+        case Materialize(inner, bound):
+            return Materialize(f(inner), bound)
+        case _:
+            return q
+
+
+@lru_cache(maxsize=1 << 17)
+def variables(q: Query) -> frozenset[str]:
+    """Every variable that occurs in Q, local ones included."""
+    own = inputs(q) | outputs(q) if not children(q) else outputs(q)
+    return own.union(*map(variables, children(q)))
+
+
+def substitute(q: Query, by: Mapping[str, Term]) -> Query:
+    """Replace variables by terms everywhere; only a variable may take the place of a column of an atom."""
+    if by.keys().isdisjoint(variables(q)):
+        return q
+
+    def column(name: str) -> str:
+        term = by.get(name)
+        if term is None:
+            return name
+        if not isinstance(term, Var):
+            raise ValueError(f"cannot put {term.text} in the place of column {name} of {q.text}")
+        return term.name
+
+    match q:
+        case Rel(name, names):
+            return Rel(name, tuple(map(column, names)))
+        case Delta(name, names):
+            return Delta(name, tuple(map(column, names)))
+        case View(name, ins, outs):
+            return View(name, tuple(map(column, ins)), tuple(map(column, outs)))
+        case Value(term):
+            return Value(substitute_term(term, by))
+        case Compare(op, left, right):
+            return Compare(op, substitute_term(left, by), substitute_term(right, by))
+        case Bind(var, inner):
+            return Bind(column(var), substitute(inner, by))
+        case Sum(group, inner):
+            return sum_(map(column, group), substitute(inner, by))
+        case _:
+            return map_children(q, lambda child: substitute(child, by))
+
+
+def rename(q: Query, names: Mapping[str, str]) -> Query:
+    """ρ: replace variables by variables everywhere."""
+    return substitute(q, {old: Var(new) for old, new in names.items()})

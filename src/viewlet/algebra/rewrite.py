@@ -1,0 +1,90 @@
+"""Named rewrite rules, the driver that applies them, and the record that explain, the tests and the console read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from viewlet.algebra.query import Query, map_children
+
+C = TypeVar("C")
+
+
+@dataclass(frozen=True)
+class Rule(Generic[C]):
+    """``apply`` returns the new query, or None where the rule does not apply. It keeps outputs, never adds inputs."""
+
+    name: str
+    source: str  # the formula and where the paper has it
+    apply: Callable[[Query, C], Query | None]
+
+    def __call__(self, q: Query, context: C) -> Query | None:
+        return self.apply(q, context)
+
+
+def rule(source: str) -> Callable[[Callable[[Query, C], Query | None]], Rule[C]]:
+    """Make a function a rule; its name is the rule's name."""
+    return lambda f: Rule(f.__name__, source, f)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One line of the record: at ``place`` (a view and the event that changes it) a rule made ``after`` of ``before``."""
+
+    place: str
+    rule: str
+    source: str
+    before: str
+    after: str
+
+
+@dataclass
+class Trace:
+    """The record of one compilation. ``place`` is where the compiler is now."""
+
+    steps: list[Step] = field(default_factory=list)
+    place: str = ""
+
+    def record(self, name: str, source: str, before: str, after: str) -> None:
+        self.steps.append(Step(self.place, name, source, before, after))
+
+    def fired(self, rule_name: str) -> list[Step]:
+        return [s for s in self.steps if s.rule == rule_name]
+
+
+class RewriteError(Exception):
+    """Rules that do not come to rest: a bug in the rules, named."""
+
+
+def rewrite(
+    q: Query,
+    rules: tuple[Rule[C], ...],
+    context: C,
+    trace: Trace | None = None,
+    memo: dict[Query, Query] | None = None,
+) -> Query:
+    """Bottom-up to a fixpoint; the first rule of the tuple that changes a node wins. ``memo`` maps to normal forms."""
+    memo = {} if memo is None else memo
+    if q in memo:
+        return memo[q]
+    start, fired = q, list[str]()
+    while True:
+        q = map_children(q, lambda child: rewrite(child, rules, context, trace, memo))
+        if q in memo:
+            q = memo[q]
+            break
+        for r in rules:
+            after = r(q, context)
+            if after is not None and after != q:
+                if trace is not None:
+                    trace.record(r.name, r.source, q.text, after.text)
+                fired.append(r.name)
+                q = after
+                break
+        else:
+            break
+        if len(fired) > 400:
+            raise RewriteError(f"rules do not come to rest: … {' → '.join(fired[-6:])}\nat {q.text}")
+    memo[start] = memo[q] = q
+    return q

@@ -1,0 +1,273 @@
+"""Scalar terms f and conditions: arithmetic over constants and variables (§3.1).
+
+Numbers are exact: ``int`` or ``Fraction``, never ``float``. A DATE is its number of days since 1970-01-01 and a
+TIMESTAMP its number of microseconds, so that every comparison is one of numbers or of strings; a constant keeps its
+``kind`` only to be told apart and to print well. NULL is ``None``: every operator is strict in it except
+``coalesce``, ``case``, ``is_null`` and the three-valued ``and``, ``or``, ``not``.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import Literal
+
+Number = int | Fraction
+Scalar = int | Fraction | str | bool | None
+ConstKind = Literal["number", "string", "boolean", "date", "timestamp", "null"]
+
+EPOCH = dt.date(1970, 1, 1)
+MICROSECONDS_PER_DAY = 86_400_000_000
+
+
+class Node:
+    """A tree that is equal to another when it prints the same; the text is made once."""
+
+    @property
+    def text(self) -> str:
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (type(self) is type(other) and self.text == other.text)  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return self.text
+
+    __str__ = __repr__
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Const(Node):
+    value: Scalar
+    kind: ConstKind = "number"
+
+    @cached_property
+    def text(self) -> str:
+        return _show_constant(self.value, self.kind)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Var(Node):
+    name: str
+
+    @property
+    def text(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Op(Node):
+    """``name`` is one of OPERATORS; build with :func:`op`, which folds constants."""
+
+    name: str
+    args: tuple[Term, ...]
+
+    def __post_init__(self) -> None:
+        if self.name not in OPERATORS:
+            raise ValueError(f"no such operator: {self.name}")
+
+    @cached_property
+    def text(self) -> str:
+        if self.name in INFIX:
+            return "(" + f" {self.name} ".join(a.text for a in self.args) + ")"
+        return f"{self.name}({', '.join(a.text for a in self.args)})"
+
+
+Term = Const | Var | Op
+
+NULL = Const(None, "null")
+TRUE, FALSE = Const(True, "boolean"), Const(False, "boolean")
+ZERO_TERM, ONE_TERM = Const(0), Const(1)
+
+
+def number(value: int | Fraction) -> Const:
+    """An exact number; whole fractions become integers so that equal numbers print the same."""
+    if isinstance(value, Fraction) and value.denominator == 1:
+        value = value.numerator
+    return Const(value)
+
+
+def string(value: str) -> Const:
+    return Const(value, "string")
+
+
+def date(days: int) -> Const:
+    return Const(days, "date")
+
+
+def timestamp(microseconds: int) -> Const:
+    return Const(microseconds, "timestamp")
+
+
+# -- what each operator does to values -------------------------------------------------------------------------------
+
+
+def _divide(a: Number, b: Number) -> Number | None:
+    """x / 0 is NULL, as DuckDB has it for integers and decimals."""
+    return None if b == 0 else exact(Fraction(a) / Fraction(b))
+
+
+def exact(value: Number) -> Number:
+    return value.numerator if isinstance(value, Fraction) and value.denominator == 1 else value
+
+
+def add_months(microseconds: int, months: int) -> int:
+    """TIMESTAMP + INTERVAL n MONTH: the same day of the month, or its last day."""
+    days, rest = divmod(microseconds, MICROSECONDS_PER_DAY)
+    day = EPOCH + dt.timedelta(days=days)
+    year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
+    following = dt.date(year + month // 11, (month + 1) % 12 + 1, 1)
+    last = (following - dt.timedelta(days=1)).day
+    moved = dt.date(year, month + 1, min(day.day, last))
+    return (moved - EPOCH).days * MICROSECONDS_PER_DAY + rest
+
+
+COMPARISONS: dict[str, Callable[[object, object], bool]] = {
+    "=": lambda a, b: a == b,
+    "<>": lambda a, b: a != b,
+    "<": lambda a, b: a < b,  # type: ignore[operator]
+    "<=": lambda a, b: a <= b,  # type: ignore[operator]
+    ">": lambda a, b: a > b,  # type: ignore[operator]
+    ">=": lambda a, b: a >= b,  # type: ignore[operator]
+}
+NEGATED = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+FLIPPED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+
+STRICT: dict[str, Callable[..., Scalar]] = {
+    "+": lambda a, b: exact(a + b),
+    "-": lambda a, b: exact(a - b),
+    "*": lambda a, b: exact(a * b),
+    "/": _divide,
+    "abs": abs,
+    "add_months": add_months,
+    **COMPARISONS,
+}
+INFIX = frozenset({"+", "-", "*", "/", "and", "or", *COMPARISONS})
+OPERATORS = frozenset({*STRICT, "and", "or", "not", "coalesce", "case", "is_null"})
+
+
+def apply(name: str, values: tuple[Scalar, ...]) -> Scalar:
+    """The meaning of an operator. ``case`` takes condition, value, condition, value, …, otherwise."""
+    match name:
+        case "and":
+            return False if False in values else None if None in values else True
+        case "or":
+            return True if True in values else None if None in values else False
+        case "not":
+            return None if values[0] is None else not values[0]
+        case "is_null":
+            return values[0] is None
+        case "coalesce":
+            return next((v for v in values if v is not None), None)
+        case "case":
+            for condition, value in zip(values[:-1:2], values[1::2], strict=True):
+                if condition is True:
+                    return value
+            return values[-1]
+    return None if None in values else STRICT[name](*values)
+
+
+def evaluate_term(term: Term, env: Mapping[str, Scalar]) -> Scalar:
+    """The value of ``term`` where ``env`` gives every variable."""
+    match term:
+        case Const(value):
+            return value
+        case Var(name):
+            return env[name]
+        case Op(name, args):
+            return apply(name, tuple(evaluate_term(a, env) for a in args))
+
+
+def op(name: str, *args: Term) -> Term:
+    """Apply an operator, folding constants and the unit laws of + and *."""
+    if args and all(isinstance(a, Const) for a in args):
+        folded = _fold(name, args)
+        if folded is not None:
+            return folded
+    match name, args:
+        case "+", (a, b) if b == ZERO_TERM:
+            return a
+        case "+", (a, b) if a == ZERO_TERM:
+            return b
+        case "-", (a, b) if b == ZERO_TERM:
+            return a
+        case "*", (a, b) if b == ONE_TERM:
+            return a
+        case "*", (a, b) if a == ONE_TERM:
+            return b
+    return Op(name, args)
+
+
+def _fold(name: str, args: tuple[Term, ...]) -> Const | None:
+    constants = [a for a in args if isinstance(a, Const)]
+    result = apply(name, tuple(c.value for c in constants))
+    if result is None:
+        return NULL
+    if isinstance(result, bool):
+        return TRUE if result else FALSE
+    if name in ("coalesce", "case"):
+        return next((c for c in constants if c.value == result and type(c.value) is type(result)), None)
+    return number(result) if isinstance(result, (int, Fraction)) else None
+
+
+@lru_cache(maxsize=1 << 16)
+def free(term: Term) -> frozenset[str]:
+    """The variables of a term."""
+    match term:
+        case Const():
+            return frozenset()
+        case Var(name):
+            return frozenset({name})
+        case Op(_, args):
+            return frozenset().union(*map(free, args))
+
+
+def substitute_term(term: Term, by: Mapping[str, Term]) -> Term:
+    """Replace variables by terms."""
+    match term:
+        case Const():
+            return term
+        case Var(name):
+            return by.get(name, term)
+        case Op(name, args):
+            if by.keys().isdisjoint(free(term)):
+                return term
+            return op(name, *(substitute_term(a, by) for a in args))
+
+
+def _show_constant(value: Scalar, kind: ConstKind) -> str:
+    if kind == "date":
+        assert isinstance(value, int)
+        return f"DATE '{EPOCH + dt.timedelta(days=value)}'"
+    if kind == "timestamp":
+        assert isinstance(value, int)
+        moment = dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=value)
+        return f"TIMESTAMP '{moment.isoformat(sep=' ')}'"
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return show_number(value)
+
+
+def show_number(value: Number) -> str:
+    """A decimal where the fraction ends (0.25), else a quotient (1/3)."""
+    if isinstance(value, int):
+        return str(value)
+    rest, tens = value.denominator, 0
+    for prime in (2, 5):
+        while rest % prime == 0:
+            rest //= prime
+            tens += 1
+    if rest != 1:
+        return f"({value.numerator} / {value.denominator})"
+    digits = str(abs(value.numerator) * 10**tens // value.denominator).rjust(tens + 1, "0")
+    return ("-" if value < 0 else "") + (f"{digits[:-tens]}.{digits[-tens:]}".rstrip("0"))

@@ -1,0 +1,81 @@
+"""Every error a user can meet. Each says where, what, and what to do."""
+
+from __future__ import annotations
+
+
+class Error(Exception):
+    """The base of every error that viewlet raises on purpose."""
+
+
+class SqlError(Error):
+    """A script that is not right: with its line, column, the text under a caret, and what to write instead."""
+
+    def __init__(
+        self, message: str, *, source: str = "", line: int | None = None, column: int | None = None, hint: str = ""
+    ) -> None:
+        self.message = message
+        self.source = source
+        self.line = line
+        self.column = column
+        self.hint = hint
+        super().__init__(self._render())
+
+    def _render(self) -> str:
+        parts = [self.message]
+        if self.line is not None and self.column is not None:
+            parts[0] = f"line {self.line}, column {self.column}: {self.message}"
+            lines = self.source.splitlines()
+            if 1 <= self.line <= len(lines):
+                parts += [f"  {lines[self.line - 1]}", f"  {' ' * (self.column - 1)}^"]
+        if self.hint:
+            parts.append(f"hint: {self.hint}")
+        return "\n".join(parts)
+
+
+class UnsupportedError(SqlError):
+    """Valid SQL that viewlet cannot maintain; ``construct`` names it. Refused rather than answered wrongly."""
+
+    def __init__(
+        self,
+        construct: str,
+        *,
+        source: str = "",
+        line: int | None = None,
+        column: int | None = None,
+        hint: str = "",
+    ) -> None:
+        self.construct = construct
+        super().__init__(f"{construct} is not supported", source=source, line=line, column=column, hint=hint)
+
+
+class DataError(Error):
+    """A row that cannot be taken. The batch it came in changed nothing."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        relation: str,
+        row: int | None = None,
+        column: str | None = None,
+        value: object = None,
+    ) -> None:
+        self.message = message
+        self.relation = relation
+        self.row = row
+        self.column = column
+        self.value = value
+        where = relation
+        if column is not None:
+            where += f".{column}"
+        if row is not None:
+            where += f", row {row}"
+        super().__init__(f"{where}: {message}")
+
+
+class OverflowError_(Error):
+    """A number that no longer fits its declared type; names view and column."""
+
+
+class CorruptError(Error):
+    """Stored state that fails its checksum or its structure."""

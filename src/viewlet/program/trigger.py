@@ -1,0 +1,149 @@
+"""The narrow waist: what a compiled script is, for whoever runs, prints or draws it.
+
+Everything to the left of a :class:`Program` knows nothing of engines, everything to the right nothing of SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+from viewlet.algebra.query import Query, View
+from viewlet.algebra.rewrite import Trace
+from viewlet.algebra.terms import Term
+from viewlet.schema import Relation, Type
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What fires a trigger: ``+`` and ``-`` are single-tuple updates ±R(x⃗); ``Δ`` is a bulk update, a whole GMR."""
+
+    kind: Literal["+", "-", "Δ"]
+    relation: str
+    params: tuple[str, ...]  # for "Δ": none, the update is the relation-valued parameter itself
+
+    @property
+    def sign(self) -> int:
+        return -1 if self.kind == "-" else 1
+
+    def __str__(self) -> str:
+        return f"{self.kind}{self.relation}({', '.join(self.params)})" if self.params else f"{self.kind}{self.relation}"
+
+
+@dataclass(frozen=True, slots=True)
+class ViewDefinition:
+    """A materialised view M_Q[x_in][x_out]. ``inputs`` are empty but for a view cache (§5.1).
+
+    ``fill`` says how a view cache computes the entry of an input that it does not hold yet: a query over other views.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    definition: Query
+    why: str
+    fill: Query | None = None
+
+    @property
+    def is_cache(self) -> bool:
+        return self.fill is not None
+
+    @property
+    def read(self) -> View:
+        return View(self.name, self.inputs, self.outputs)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """``target += expression`` (an increment, reads old versions) or ``target := expression`` (reads new ones).
+
+    ``buffered``: no order of the statements lets every read see the version it needs, so the expression is evaluated
+    where the statement stands in the trigger's ``evaluate`` list and applied where it stands among the statements.
+    """
+
+    target: View
+    op: Literal["+=", ":="]
+    expression: Query
+    buffered: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.target.text} {self.op} {self.expression.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """The statements that refresh every view when ``event`` happens, in an order that is right.
+
+    Buffered statements are all evaluated before the first statement is applied.
+    """
+
+    event: Event
+    statements: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ResultColumn:
+    """A column of a SQL view: ``term`` over the result's keys and looked-up values."""
+
+    name: str
+    type: Type
+    nullable: bool
+    term: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How the rows of a SQL view are read off its ring-valued maps: what is not linear at the top happens here.
+
+    ``rows`` enumerates the row keys (its outputs, which are variables of the terms); its multiplicity counts the
+    underlying rows, and a key is there while that is not 0. ``rows`` is None for an aggregate without GROUP BY: exactly
+    one row. ``lookups`` give further variables: the multiplicity of a closed query at the row's key (0 where absent);
+    the outputs of each are among the key variables. ``having``, if any, must be TRUE. ``distinct``: a key is one row;
+    else it is as many rows as its multiplicity.
+
+    Before compilation ``rows`` and ``lookups`` hold definitions, after it reads of views.
+    """
+
+    name: str
+    columns: tuple[ResultColumn, ...]
+    rows: Query | None
+    lookups: tuple[tuple[str, Query], ...] = ()
+    having: Term | None = None
+    distinct: bool = True
+    sql: str = ""
+
+
+@dataclass(frozen=True)
+class Script:
+    """What the SQL front end hands to the compiler."""
+
+    relations: tuple[Relation, ...]
+    results: tuple[Result, ...]
+    dialect: Literal["sql", "paper"] = "sql"
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A compiled script: views, triggers, and how results are read."""
+
+    relations: tuple[Relation, ...]
+    views: tuple[ViewDefinition, ...]
+    triggers: tuple[Trigger, ...]
+    results: tuple[Result, ...]
+    strategy: str
+    dialect: Literal["sql", "paper"] = "sql"
+    source: str = ""
+    trace: Trace = field(default_factory=Trace, compare=False)
+    statistics: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}), compare=False)
+
+    def relation(self, name: str) -> Relation:
+        return next(r for r in self.relations if r.name == name)
+
+    def view(self, name: str) -> ViewDefinition:
+        return next(v for v in self.views if v.name == name)
+
+    def result(self, name: str) -> Result:
+        return next(r for r in self.results if r.name == name)

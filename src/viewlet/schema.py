@@ -1,0 +1,58 @@
+"""What a relation looks like: names, types, and what the user declared about its traffic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Literal
+
+Kind = Literal["BOOLEAN", "INTEGER", "BIGINT", "DOUBLE", "DECIMAL", "DATE", "TIMESTAMP", "VARCHAR"]
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A SQL type; ``precision`` and ``scale`` only for DECIMAL."""
+
+    kind: Kind
+    precision: int = 0
+    scale: int = 0
+
+    def __str__(self) -> str:
+        return f"DECIMAL({self.precision},{self.scale})" if self.kind == "DECIMAL" else self.kind
+
+    @property
+    def is_numeric(self) -> bool:
+        return self.kind in ("INTEGER", "BIGINT", "DOUBLE", "DECIMAL")
+
+
+BOOLEAN, INTEGER, BIGINT, DOUBLE = Type("BOOLEAN"), Type("INTEGER"), Type("BIGINT"), Type("DOUBLE")
+DATE, TIMESTAMP, VARCHAR = Type("DATE"), Type("TIMESTAMP"), Type("VARCHAR")
+
+
+def decimal(precision: int, scale: int) -> Type:
+    return Type("DECIMAL", precision, scale)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    type: Type
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A stream (changes at any time) or a static table (loaded once, gets no triggers)."""
+
+    name: str
+    columns: tuple[Column, ...]
+    static: bool = False
+    rate: Fraction = Fraction(1)  # events a second, relative to the other streams (§5.1)
+    rows: int = 10_000  # expected live rows (§5.1)
+    distinct: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))  # per column, where known
+    options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))  # connector options, verbatim
+
+    def column(self, name: str) -> Column | None:
+        return next((c for c in self.columns if c.name == name), None)
