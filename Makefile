@@ -1,0 +1,41 @@
+# Every target sets up what it needs: on a fresh machine `make run` and `make test` are enough.
+
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python3.10; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && echo $$p && break; done)
+BIN := .venv/bin
+READY := .venv/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check format bench
+
+help: ## list these targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+setup: $(READY) ## create .venv and install viewlet with its tools (again only when pyproject.toml changed)
+
+$(READY): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "viewlet needs Python 3.10 or newer; name one: make PYTHON=/path/to/python3"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+		{ echo "$(PYTHON) has no venv module: install it (Debian and Ubuntu: apt install python3-venv)"; exit 1; }
+	@test -x $(BIN)/pip || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+run: setup ## see viewlet at work
+	$(BIN)/viewlet demo
+
+test: check ## everything that must hold: make check, then all tests
+	$(BIN)/pytest -n 2
+
+check: setup ## lint, format, types, layering
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup ## let ruff rewrite what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: setup ## the paper's figures on this machine
+	$(BIN)/viewlet bench

@@ -1,0 +1,247 @@
+"""Python values on one side, algebra scalars on the other, by column type; nothing inexact crosses in silence."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import numbers
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Context, Decimal, InvalidOperation
+from fractions import Fraction
+from typing import Any
+
+from viewlet.algebra.evaluate import Key
+from viewlet.algebra.terms import EPOCH, Scalar, exact
+from viewlet.errors import DataError, OverflowError_
+from viewlet.program.trigger import Result, ResultColumn
+from viewlet.schema import Column, Kind, Relation, Type
+
+MIDNIGHT = dt.datetime(1970, 1, 1)
+MICROSECOND = dt.timedelta(microseconds=1)
+BITS: dict[Kind, int] = {"INTEGER": 32, "BIGINT": 64}
+
+
+class UnfitError(ValueError):
+    """A value that its column does not take; the message says why."""
+
+
+# -- in: a value -------------------------------------------------------------------------------------------------------
+
+
+def to_scalar(value: object, type_: Type) -> Scalar:
+    """The scalar that stands for a Python value, or ``UnfitError``; None is for the caller to judge."""
+    return None if value is None else _TO_SCALAR[type_.kind](value, type_)
+
+
+def _boolean(value: object, type_: Type) -> Scalar:
+    if not isinstance(value, bool):
+        raise _expected("a bool", value, type_)
+    return value
+
+
+def _integer(value: object, type_: Type) -> Scalar:
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool):
+        raise _expected("an int", value, type_)
+    whole = int(value)
+    if not fits_bits(whole, type_):
+        raise UnfitError(f"{whole} does not fit {type_}")
+    return whole
+
+
+def _double(value: object, type_: Type) -> Scalar:
+    if not _is_int(value) and (isinstance(value, numbers.Rational) or not isinstance(value, numbers.Real)):
+        raise _expected("a float or an int", value, type_)
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise UnfitError(f"{value!r}: NaN and infinities cannot be summed exactly, so {type_} does not take them yet")
+    if _is_int(value) and number != value:
+        raise UnfitError(f"{value} is not exactly a {type_}; convert it with float() if the nearest one is meant")
+    return exact(Fraction(number))
+
+
+def _decimal(value: object, type_: Type) -> Scalar:
+    fraction = _decimal_fraction(value, type_)
+    unscaled = fraction * 10**type_.scale
+    if unscaled.denominator != 1:
+        advice = "; write it as a Decimal or a str" if isinstance(value, float) else ""
+        raise UnfitError(f"{value!r} has more than {type_.scale} digits after the point: it is no {type_}{advice}")
+    if abs(unscaled) >= 10**type_.precision:
+        raise UnfitError(f"{value} does not fit {type_}")
+    return exact(fraction)
+
+
+def _decimal_fraction(value: object, type_: Type) -> Fraction:
+    try:
+        if isinstance(value, str):
+            value = Decimal(value)
+        if isinstance(value, Decimal) and value.is_finite() and not -1000 < int(value.as_tuple().exponent) < 1000:
+            raise UnfitError(f"{value} does not fit {type_}")  # before a fraction of a billion digits is made of it
+        if isinstance(value, (Decimal, float, numbers.Integral)) and not isinstance(value, bool):
+            return Fraction(value)
+    except UnfitError:
+        raise
+    except (InvalidOperation, ValueError, OverflowError):
+        pass  # not a numeral, NaN, or an infinity
+    raise _expected("a Decimal, an int or a numeral in a str", value, type_)
+
+
+def _date(value: object, type_: Type) -> Scalar:
+    if isinstance(value, str):
+        try:
+            value = dt.date.fromisoformat(value)
+        except ValueError:
+            raise UnfitError(f"{value!r} is no date of the form YYYY-MM-DD") from None
+    if not isinstance(value, dt.date) or isinstance(value, dt.datetime):
+        raise _expected("a datetime.date", value, type_)
+    return (value - EPOCH).days
+
+
+def _timestamp(value: object, type_: Type) -> Scalar:
+    if isinstance(value, str):
+        try:
+            value = dt.datetime.fromisoformat(value)
+        except ValueError:
+            raise UnfitError(f"{value!r} is no timestamp of the form YYYY-MM-DD HH:MM:SS") from None
+    if not isinstance(value, dt.datetime):
+        raise _expected("a datetime.datetime", value, type_)
+    if value.tzinfo is not None:
+        raise UnfitError(
+            f"{value} has a time zone, {type_} has none; convert it to the one you mean and drop it"
+        )
+    if getattr(value, "nanosecond", 0):
+        raise UnfitError(f"{value} is finer than the microseconds of {type_}")
+    return (value - MIDNIGHT) // MICROSECOND
+
+
+def _varchar(value: object, type_: Type) -> Scalar:
+    if not isinstance(value, str):
+        raise _expected("a str", value, type_)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise UnfitError(f"{value!r} is not valid Unicode") from None
+    return str(value)
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def _expected(what: str, value: object, type_: Type) -> UnfitError:
+    return UnfitError(f"{type_} takes {what}, not {value!r} ({type(value).__name__})")
+
+
+def fits_bits(value: int, type_: Type) -> bool:
+    half = 1 << BITS[type_.kind] - 1
+    return -half <= value < half
+
+
+_TO_SCALAR: dict[Kind, Callable[[object, Type], Scalar]] = {
+    "BOOLEAN": _boolean,
+    "INTEGER": _integer,
+    "BIGINT": _integer,
+    "DOUBLE": _double,
+    "DECIMAL": _decimal,
+    "DATE": _date,
+    "TIMESTAMP": _timestamp,
+    "VARCHAR": _varchar,
+}
+
+
+# -- in: rows ----------------------------------------------------------------------------------------------------------
+
+
+def to_key(relation: Relation, row: object, number: int = 0) -> Key:
+    """A row (tuple, list or dict) as a key of the relation; ``number`` is its place in the batch, from 0."""
+    values = _values(relation, row, number)
+    return tuple([_cell(relation, c, v, number) for c, v in zip(relation.columns, values, strict=True)])
+
+
+def is_one_row(data: object) -> bool:
+    """A dict is a row, and so is a tuple or list unless rows are what it holds; the empty list is no rows at all."""
+    if not isinstance(data, (tuple, list)):
+        return isinstance(data, Mapping)
+    return data != [] and not any(isinstance(v, (tuple, list, Mapping)) for v in data)
+
+
+def _values(relation: Relation, row: object, number: int) -> Sequence[object]:
+    names = [c.name for c in relation.columns]
+    if isinstance(row, Mapping):
+        for name in row:
+            if name not in names:
+                raise DataError(
+                    f"no such column; there are {', '.join(names)}",
+                    relation=relation.name,
+                    row=number,
+                    column=str(name),
+                    value=row[name],
+                )
+        return [row.get(name) for name in names]
+    if not isinstance(row, (tuple, list)):
+        kind = type(row).__name__
+        raise DataError(
+            f"a row is a tuple, a list or a dict, not {row!r} ({kind})", relation=relation.name, row=number, value=row
+        )
+    if len(row) != len(names):
+        raise DataError(
+            f"{len(row)} values for {len(names)} columns ({', '.join(names)})",
+            relation=relation.name,
+            row=number,
+            value=row,
+        )
+    return row
+
+
+def _cell(relation: Relation, column: Column, value: object, number: int) -> Scalar:
+    try:
+        scalar = to_scalar(value, column.type)
+        if scalar is None and not column.nullable:
+            raise UnfitError("NULL in a NOT NULL column")
+    except UnfitError as unfit:
+        raise DataError(str(unfit), relation=relation.name, row=number, column=column.name, value=value) from None
+    return scalar
+
+
+# -- out ---------------------------------------------------------------------------------------------------------------
+
+
+def to_python(view: str, column: ResultColumn, value: Scalar) -> Any:
+    """The Python value of a result; one that its type cannot hold is an error, never another number."""
+    try:
+        return None if value is None else _FROM_SCALAR[column.type.kind](value, column.type)
+    except OverflowError:
+        raise OverflowError_(f"{view}.{column.name}: {value} no longer fits {column.type}") from None
+
+
+def to_python_row(result: Result, row: Key) -> tuple[Any, ...]:
+    return tuple([to_python(result.name, c, v) for c, v in zip(result.columns, row, strict=True)])
+
+
+def _whole(value: Any, type_: Type) -> int:
+    assert isinstance(value, int), f"{value} is no {type_}"
+    if not fits_bits(value, type_):
+        raise OverflowError
+    return value
+
+
+def _scaled(value: Any, type_: Type) -> Decimal:
+    """Sums and products have the scale that holds them; what does not (a quotient) is rounded half to even."""
+    unscaled = round(Fraction(value) * 10**type_.scale)
+    if abs(unscaled) >= 10**type_.precision:
+        raise OverflowError
+    return Decimal(unscaled).scaleb(-type_.scale, Context(prec=type_.precision))
+
+
+_FROM_SCALAR: dict[Kind, Callable[[Any, Type], Any]] = {
+    "BOOLEAN": lambda v, t: bool(v),
+    "INTEGER": _whole,
+    "BIGINT": _whole,
+    "DOUBLE": lambda v, t: float(v),
+    "DECIMAL": _scaled,
+    "DATE": lambda v, t: EPOCH + dt.timedelta(days=v),
+    "TIMESTAMP": lambda v, t: MIDNIGHT + dt.timedelta(microseconds=v),
+    "VARCHAR": lambda v, t: v,
+}

@@ -1,0 +1,16 @@
+"""SQL text → calculus → trigger program: the two halves of the compiler, joined."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from viewlet.compiler.transform import compile_script
+from viewlet.program.trigger import Program
+from viewlet.sql.translate import translate
+
+Dialect = Literal["sql", "paper"]
+
+
+def compile(script: str, *, strategy: str = "optimized", dialect: Dialect = "sql") -> Program:
+    """The trigger program of a script of CREATE STREAM, CREATE TABLE and CREATE MATERIALIZED VIEW statements."""
+    return compile_script(translate(script, dialect), strategy)

@@ -1,0 +1,82 @@
+"""The views of one compilation: each definition once, modulo names (§5.1, duplicate view elimination)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from viewlet.algebra.query import Query, View, inputs, outputs, relations, rename, variables
+from viewlet.compiler.duplicates import canonical
+from viewlet.program.trigger import ViewDefinition
+
+
+@dataclass
+class Catalog:
+    """``pending`` are the views whose triggers are still to be compiled, in the order they were asked for."""
+
+    views: dict[str, ViewDefinition] = field(default_factory=dict)
+    by_shape: dict[str, tuple[str, dict[str, str]]] = field(default_factory=dict)  # → name, label ↦ its variable
+    shapes: dict[Query, tuple[str, dict[str, str]]] = field(default_factory=dict)
+    pending: list[str] = field(default_factory=list)
+    serves: dict[str, str] = field(default_factory=dict)  # view → the user's view it was first made for
+
+    def root(self, name: str, definition: Query, why: str) -> View:
+        """The view of a query the user asked for; another view's, if one is equal."""
+        found = self._find(definition)
+        if found is None:
+            found = self._add(name, definition, why)
+            self.serves[found.name] = found.name
+        return found
+
+    def view_of(self, definition: Query, serving: str, why: str) -> View:
+        """The view of an auxiliary query, named after the user's view it serves and the relations it reads."""
+        found = self._find(definition)
+        if found is None:
+            stem = "_".join([self.serves[serving], *sorted(relations(definition))])
+            found = self._add(stem, readable(definition), why, reading=definition)
+            self.serves[found.name] = self.serves[serving]
+        return found
+
+    def _shape(self, definition: Query) -> tuple[str, dict[str, str]]:
+        if definition not in self.shapes:
+            self.shapes[definition] = canonical(definition)
+        return self.shapes[definition]
+
+    def _find(self, definition: Query) -> View | None:
+        shape, labels = self._shape(definition)
+        if shape not in self.by_shape:
+            return None
+        name, theirs = self.by_shape[shape]
+        ours = {label: v for v, label in labels.items()}
+        back = {variable: ours[label] for label, variable in theirs.items()}
+        view = self.views[name]
+        return View(name, tuple(back[v] for v in view.inputs), tuple(back[v] for v in view.outputs))
+
+    def _add(self, stem: str, definition: Query, why: str, reading: Query | None = None) -> View:
+        name = next(n for n in _numbered(stem) if n not in self.views)
+        ins, outs = tuple(sorted(inputs(definition))), tuple(sorted(outputs(definition) - inputs(definition)))
+        self.views[name] = ViewDefinition(name, ins, outs, definition, why)
+        shape, labels = self._shape(definition)
+        self.by_shape[shape] = name, {label: v for v, label in labels.items()}
+        self.pending.append(name)
+        if reading is None:
+            return self.views[name].read
+        found = self._find(reading)
+        assert found is not None, f"{reading.text} and {definition.text} differ in more than names"
+        return found
+
+
+def _numbered(stem: str) -> list[str]:
+    return [stem, *(f"{stem}_{i}" for i in range(2, 1000))]
+
+
+def readable(definition: Query) -> Query:
+    """A definition whose variables are named after columns: parameters lose their @, aliases their prefix."""
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for v in sorted(variables(definition)):
+        short = v.removeprefix("@").split(".")[-1]
+        names[v] = next(n for n in _numbered(short) if n not in taken)
+        taken.add(names[v])
+    # by way of names that nothing has: a variable may be called what another is to be called
+    aside = {v: f"{v}'" for v in names}
+    return rename(rename(definition, aside), {aside[v]: n for v, n in names.items()})

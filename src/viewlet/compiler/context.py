@@ -1,0 +1,25 @@
+"""What a rule may know besides the query it looks at: one frozen value, passed down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from viewlet.compiler.strategy import OPTIMIZED, Strategy
+from viewlet.program.trigger import Event
+
+
+@dataclass(frozen=True)
+class Context:
+    """``bound``: variables that have a value where the query is evaluated (trigger parameters, cache inputs).
+
+    ``event``: the update being compiled, None while a definition is only cleaned up.
+    ``static``: relations that never change.
+    """
+
+    bound: frozenset[str] = frozenset()
+    event: Event | None = None
+    static: frozenset[str] = frozenset()
+    strategy: Strategy = OPTIMIZED
+
+    def binding(self, names: frozenset[str]) -> Context:
+        return self if names <= self.bound else replace(self, bound=self.bound | names)

@@ -1,0 +1,166 @@
+"""Delta rules (§3.2, [19]):  ΔQ(D, ΔD) := Q(D + ΔD) − Q(D)."""
+
+from __future__ import annotations
+
+from typing_extensions import assert_never
+
+from viewlet.algebra.query import (
+    ONE,
+    ZERO,
+    Bind,
+    Compare,
+    Delta,
+    Exists,
+    Join,
+    Materialize,
+    Query,
+    Rel,
+    Sum,
+    Union,
+    Value,
+    View,
+    branches,
+    factors,
+    inputs,
+    join,
+    negate,
+    outputs,
+    relations,
+    scale,
+    sum_,
+    union,
+)
+from viewlet.algebra.terms import Var
+from viewlet.compiler.context import Context
+from viewlet.compiler.simplify import simplify
+from viewlet.program.trigger import Event
+
+
+def delta(q: Query, e: Event) -> Query:
+    """ΔQ for the single-tuple update ±R(x⃗), or for a bulk update ΔR, of ``e``."""
+    match q:
+        case Rel():
+            return delta_relation(q, e)
+        case Union():
+            return delta_union(q, e)
+        case Join():
+            return delta_join(q, e)
+        case Sum():
+            return delta_sum(q, e)
+        case Bind():
+            return delta_nested_aggregate(q, e)
+        case Exists():
+            return delta_exists(q, e)
+        case Value() | Compare() | Delta():
+            return ZERO
+        case View() | Materialize():
+            raise ValueError(f"deltas are taken of queries over relations, not of {q.text}")
+        case _:
+            assert_never(q)
+
+
+def delta_relation(q: Rel, e: Event) -> Query:
+    """ΔR is the update to R: {⟨x⃗⟩ ↦ ±1}, or the relation-valued parameter; empty for another relation."""
+    if q.name != e.relation:
+        return ZERO
+    if e.kind == "Δ":
+        return Delta(q.name, q.vars)
+    singleton = (Bind(var, Value(Var(param))) for var, param in zip(q.vars, e.params, strict=True))
+    return scale(e.sign, join(*singleton))
+
+
+def delta_union(q: Union, e: Event) -> Query:
+    """Δ(Q₁ + Q₂) := ΔQ₁ + ΔQ₂"""
+    return union(*(delta(branch, e) for branch in q.branches))
+
+
+def delta_sum(q: Sum, e: Event) -> Query:
+    """Δ(Sum_{A;f} Q) := Sum_{A;f}(ΔQ)"""
+    return sum_(q.group, delta(q.query, e))
+
+
+def delta_join(q: Join, e: Event) -> Query:
+    """Δ(Q₁ ⋈ Q₂) := ΔQ₁ ⋈ Q₂ + Q₁ ⋈ ΔQ₂ + ΔQ₁ ⋈ ΔQ₂; factors that do not change are set aside first"""
+    changing = [f for f in q.factors if e.relation in relations(f)]
+    constant = [f for f in q.factors if e.relation not in relations(f)]
+    if not changing:
+        return ZERO
+    q1, q2 = changing[0], join(*changing[1:])
+    d1, d2 = delta(q1, e), delta(q2, e)
+    return join(*constant, union(join(d1, q2), join(q1, d2), join(d1, d2)))
+
+
+def delta_nested_aggregate(q: Bind, e: Event) -> Query:
+    """Δ(n := Q) := dom(ΔQ) ⋈ ((n := Q + ΔQ) − (n := Q))   (§5.1, §5.2)"""
+    restriction, change = range_restriction(q.query, e)
+    if change == ZERO:
+        return ZERO
+    return join(restriction, union(Bind(q.var, union(q.query, change)), negate(q)))
+
+
+def delta_exists(q: Exists, e: Event) -> Query:
+    """Δ Exists(Q) := dom(ΔQ) ⋈ (Exists(Q + ΔQ) − Exists(Q))"""
+    restriction, change = range_restriction(q.query, e)
+    if change == ZERO:
+        return ZERO
+    changed = union(q.query, change)
+    return join(restriction, union(Exists(changed) if changed != ZERO else ZERO, negate(q)))
+
+
+# -- range restriction (§5.2) -----------------------------------------------------------------------------------------
+
+
+def range_restriction(q: Query, e: Event) -> tuple[Query, Query]:
+    """ΔQ as (D, Q'): D is 1 on a superset of the tuples where Q changes, and ΔQ = D ⋈ Q'.
+
+    An equality-correlated nested aggregate is thereby touched only where it changed. D is the product of the bindings
+    x := t that every branch of ΔQ has, and for the outputs that no such binding gives, of the domain of ΔQ.
+    """
+    if e.relation not in relations(q):
+        return ONE, ZERO
+    change = simplify(delta(q, e), Context(bound=frozenset(e.params), event=e))
+    if change == ZERO:
+        return ONE, ZERO
+    common = set.intersection(*({f for f in factors(b) if _is_binding(f, e)} for b in branches(change)))
+    rest = union(*(join(*(f for f in factors(b) if f not in common)) for b in branches(change)))
+    bindings = join(*sorted(common, key=lambda f: f.text))
+    open_outputs = outputs(q) - outputs(bindings) - frozenset(e.params)
+    domain = _domain(rest, open_outputs) if open_outputs else ONE
+    return join(bindings, domain if domain is not None else ONE), rest
+
+
+def _is_binding(f: Query, e: Event) -> bool:
+    return isinstance(f, Bind) and isinstance(f.query, Value) and inputs(f.query) <= frozenset(e.params)
+
+
+def _domain(q: Query, wanted: frozenset[str]) -> Query | None:
+    """A 0/1-valued query over ``wanted`` that is 1 wherever Q is not 0; None when nothing in Q restricts them."""
+    parts = [_support(b) for b in branches(q)]
+    if any(p is None or not wanted <= outputs(p) or inputs(p) & wanted for p in parts):
+        return None
+    supports = [sum_(wanted, p) for p in parts if p is not None]
+    return Exists(union(*supports))
+
+
+def _support(q: Query) -> Query | None:
+    """A query without negative multiplicities whose tuples include those of Q: only what is simple to evaluate."""
+    match q:
+        case Rel() | Delta():
+            return Exists(q)
+        case Join(parts):
+            kept = [s for s in map(_support, parts) if s is not None]
+            while kept:  # a test whose variables the rest does not give cannot stay
+                loose = [s for s in kept if inputs(s) - outputs(join(*kept)) and isinstance(s, Compare)]
+                if not loose:
+                    break
+                kept = [s for s in kept if s not in loose]
+            return join(*kept) if kept else None
+        case Sum(group, inner):
+            support = _support(inner)
+            return None if support is None or not group <= outputs(support) else sum_(group, support)
+        case Compare():
+            return q
+        case Bind(_, Value()):
+            return q
+        case _:
+            return None

@@ -1,0 +1,285 @@
+"""Materialisation decisions ⟨Q', M⃗_Q⟩ (§5.1): the rewrite rules of Figure 2 over the operator 𝓜.
+
+A rule sees the argument of one 𝓜 and returns a query in which smaller 𝓜 stand, or None. Every 𝓜 that no rule
+takes further becomes a view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from viewlet.algebra.query import (
+    Bind,
+    Compare,
+    Delta,
+    Exists,
+    Materialize,
+    Query,
+    Sum,
+    Union,
+    Value,
+    children,
+    factors,
+    inputs,
+    join,
+    map_children,
+    negate,
+    outputs,
+    relations,
+    sum_,
+    union,
+)
+from viewlet.algebra.rewrite import Rule, Trace, rule
+from viewlet.algebra.terms import Op, free
+from viewlet.compiler.context import Context
+from viewlet.compiler.delta import range_restriction
+from viewlet.compiler.simplify import simplify, without
+from viewlet.program.trigger import Event
+
+Factors = tuple[Query, ...]
+
+
+# -- what a monomial is made of ----------------------------------------------------------------------------------------
+
+
+def monomial(q: Query, context: Context) -> tuple[frozenset[str], Factors]:
+    """𝓜's argument as Sum_A(f₁ ⋈ f₂ ⋈ …); bound columns stay visible, they will be keys of the view."""
+    inner = q.query if isinstance(q, Sum) else q
+    return outputs(q) | (outputs(inner) & context.bound), factors(inner)
+
+
+def is_scalar(f: Query) -> bool:
+    """A function of variables that other factors give: f, θ, or a computed column."""
+    return isinstance(f, (Value, Compare)) or (isinstance(f, Bind) and isinstance(f.query, Value))
+
+
+def is_nested(f: Query) -> bool:
+    """A part that is not linear in the relations it reads."""
+    return isinstance(f, (Bind, Exists)) and bool(relations(f))
+
+
+def is_parameter(f: Query) -> bool:
+    """The relation-valued parameter D_R of a bulk update, or its domain."""
+    return not relations(f) and reads_update(f) and not isinstance(f, Bind)
+
+
+def reads_update(q: Query) -> bool:
+    return isinstance(q, Delta) or any(map(reads_update, children(q)))
+
+
+def all_outputs(parts: Iterable[Query]) -> frozenset[str]:
+    return frozenset().union(*map(outputs, parts))
+
+
+def all_inputs(parts: Iterable[Query]) -> frozenset[str]:
+    return frozenset().union(*map(inputs, parts))
+
+
+def dependents(pulled: list[Query], rest: Factors) -> list[Query]:
+    """``pulled`` and every scalar or nested factor that uses a value which one of them names."""
+    names = {f.var for f in pulled if isinstance(f, Bind)}
+    while True:
+        more = [f for f in rest if f not in pulled and (is_scalar(f) or is_nested(f)) and inputs(f) & names]
+        if not more:
+            return pulled
+        pulled = pulled + more
+        names |= {f.var for f in more if isinstance(f, Bind)}
+
+
+def split_off(group: frozenset[str], parts: Factors, pulled: list[Query], context: Context) -> tuple[Query, Query]:
+    """𝓜(Sum_{AB} rest) with B the outputs of the rest that ``pulled`` needs, and the rest."""
+    rest = join(*(f for f in parts if f not in pulled))
+    needed = (group | all_inputs(pulled) | all_outputs(pulled)) & outputs(rest)
+    return Materialize(sum_(needed, rest), context.bound), rest
+
+
+# -- the rules ---------------------------------------------------------------------------------------------------------
+
+
+@rule("§4: only queries of degree > 0 are materialised")
+def leave_constants(q: Query, context: Context) -> Query | None:
+    return q if not relations(q) else None
+
+
+@rule("Figure 2 (2): 𝓜(Q_L ⋈ (Q₁ + Q₂) ⋈ Q_R) ⇒ 𝓜(Q_L ⋈ Q₁ ⋈ Q_R) + 𝓜(Q_L ⋈ Q₂ ⋈ Q_R)")
+def expand_union(q: Query, context: Context) -> Query | None:
+    match q:
+        case Union(parts):
+            return union(*(Materialize(b, context.bound) for b in parts))
+    return None
+
+
+@rule("Figure 2 (2) inside f: 𝓜(Sum_{A;f₁±f₂} Q) ⇒ 𝓜(Sum_{A;f₁} Q) ± 𝓜(Sum_{A;f₂} Q) where f₁ and f₂ come apart")
+def expand_term(q: Query, context: Context) -> Query | None:
+    if not context.strategy.expand_terms:
+        return None
+    group, parts = monomial(q, context)
+    for f in parts:
+        match f:
+            case Value(Op("+" | "-" as name, (a, b))) if _comes_apart(f, parts, context):
+                rest = without(parts, f)
+                second = join(rest, Value(b))
+                split = union(join(rest, Value(a)), second if name == "+" else negate(second))
+                return Materialize(sum_(group & outputs(split), split), context.bound)
+    return None
+
+
+def _comes_apart(f: Value, parts: Factors, context: Context) -> bool:
+    """f mixes bound with unbound variables, or variables of parts of the join graph that only f connects."""
+    unbound = free(f.term) - context.bound
+    others = tuple(p for p in parts if p is not f)
+    touched = [c for c in components(others, context.bound) if unbound & (all_outputs(c) | all_inputs(c))]
+    return bool(unbound) and (unbound != free(f.term) or len(touched) > 1)
+
+
+@rule("§5.1 generalised distributive law: 𝓜(f ⋈ Q) ⇒ f ⋈ 𝓜(Q) where f uses bound variables only")
+def leave_scalars(q: Query, context: Context) -> Query | None:
+    if isinstance(q, Sum):
+        return None
+    out = [f for f in factors(q) if is_scalar(f) and inputs(f) <= context.bound]
+    if not out:
+        return None
+    return join(*out, Materialize(join(*(f for f in factors(q) if f not in out)), context.bound))
+
+
+@rule("§3.3: 𝓜(Sum_A(D_R ⋈ Q)) ⇒ Sum_A(D_R ⋈ 𝓜(Q)): a relation-valued parameter binds its columns in Q")
+def update_parameter(q: Query, context: Context) -> Query | None:
+    group, parts = monomial(q, context)
+    pulled = [f for f in parts if is_parameter(f)]
+    if not pulled:
+        return None
+    inside = context.binding(all_outputs(pulled))
+    rest, _ = split_off(group, parts, pulled, inside)
+    return sum_(group, join(*pulled, rest))
+
+
+@rule("Figure 2 (1): 𝓜(Sum_{AB;f₁*f₂}(Q₁ ⋈ Q₂)) ⇒ 𝓜(Sum_{A;f₁} Q₁) ⋈ 𝓜(Sum_{B;f₂} Q₂)")
+def query_decomposition(q: Query, context: Context) -> Query | None:
+    group, parts = monomial(q, context)
+    found = components(parts, context.bound)
+    if len(found) < 2:
+        return None
+    pieces = (join(*c) for c in found)
+    return join(*(Materialize(sum_(group & outputs(p), p), context.bound) for p in pieces))
+
+
+def components(parts: Factors, bound: frozenset[str]) -> list[list[Query]]:
+    """Components of the join graph: two factors are adjacent iff they share a variable that is not bound."""
+    found: list[tuple[frozenset[str], list[Query]]] = []
+    for f in parts:
+        names, members = (inputs(f) | outputs(f)) - bound, [f]
+        for other in [c for c in found if c[0] & names]:
+            found.remove(other)
+            names, members = names | other[0], other[1] + members
+        found.append((names, members))
+    return [members for _, members in found]
+
+
+@rule("Figure 2 (4): 𝓜(Sum_{A;f}(σ_{θ(Q_N,B)} Q_O)) ⇒ Sum_{A;1}(σ_{θ(𝓜(Q_N),B)}(𝓜(Sum_{AB;f} Q_O)))")
+def nested_aggregates_and_decorrelation(q: Query, context: Context) -> Query | None:
+    group, parts = monomial(q, context)
+    pulled = [f for f in parts if is_nested(f) and _must_decorrelate(f, parts, context)]
+    if not pulled:
+        return None
+    pulled = dependents(pulled, parts)
+    outer, _ = split_off(group, parts, pulled, context)
+    return sum_(group, join(outer, *(_materialize_inside(f, context) for f in pulled)))
+
+
+def _materialize_inside(f: Query, context: Context) -> Query:
+    match f:
+        case Bind(var, inner) if relations(f):
+            return Bind(var, Materialize(inner, context.bound | inputs(f)))
+        case Exists(inner):
+            return Exists(Materialize(inner, context.bound))
+        case _:
+            return f
+
+
+def _must_decorrelate(f: Query, parts: Factors, context: Context) -> bool:
+    """§5.1: rule (4) is needed where the nested aggregate changes with this event, and where no outer query is left.
+
+    It is also needed where the nested aggregate has an input that the outer query does not give (the view would not be
+    closed), and it pays where a parameter restricts the outer query while the view with the aggregate inside could only
+    be re-evaluated whole.
+    """
+    outer = [p for p in parts if relations(p) and not is_nested(p)]
+    if not outer or (context.event is not None and context.event.relation in relations(f)):
+        return True
+    given = all_outputs(p for p in parts if p is not f)
+    if not inputs(f) <= given:
+        return True
+    return bool(all_outputs(outer) & context.bound) and not _incremental(f, context)
+
+
+def _incremental(f: Query, context: Context) -> bool:
+    """Whatever relation changes, a parameter of the update restricts where ``f`` changes."""
+    return all(restricted(f, probe(r)) for r in sorted(relations(f) - context.static))
+
+
+def probe(relation: str) -> Event:
+    """A bulk update, to ask about an event without its parameters: a restriction then mentions ΔR."""
+    return Event("Δ", relation, ())
+
+
+def restricted(f: Query, e: Event) -> bool:
+    """§5.1: the trigger arguments bind variables of the nested aggregate, so that only a part of it is aggregated."""
+    assert isinstance(f, (Bind, Exists))
+    restriction, _ = range_restriction(f.query, e)
+    return reads_update(restriction) or bool(all_inputs([restriction]) & frozenset(e.params))
+
+
+def must_reevaluate(q: Query, e: Event) -> bool:
+    """§5.1: the delta evaluates a nested aggregate twice; unless its range is restricted, re-evaluation is cheaper."""
+    if e.relation not in relations(q):
+        return False
+    if isinstance(q, (Bind, Exists)):
+        return not restricted(q, e)
+    return any(must_reevaluate(child, e) for child in children(q))
+
+
+@rule("Figure 2 (3): 𝓜(Sum_{A;f(BC)}(σ_{θ(BC)} Q)) ⇒ Sum_{A;f(BC)}(σ_{θ(BC)}(𝓜(Sum_{AB;1} Q)))")
+def input_variables(q: Query, context: Context) -> Query | None:
+    if context.strategy.caches:
+        return None
+    group, parts = monomial(q, context)
+    given = all_outputs(parts)
+    pulled = [f for f in parts if is_scalar(f) and not inputs(f) <= given]
+    if not pulled:
+        return None
+    pulled = dependents(pulled, parts)
+    rest, _ = split_off(group, parts, pulled, context)
+    return sum_(group, join(rest, *(_materialize_inside(f, context) for f in pulled)))
+
+
+FIGURE_2: tuple[Rule[Context], ...] = (
+    leave_constants,
+    expand_union,  # (2) first: every other rule is about one monomial
+    leave_scalars,
+    update_parameter,
+    query_decomposition,  # (1) before (4): a nested aggregate that a parameter cut off needs no outer query
+    nested_aggregates_and_decorrelation,  # (4) before (3): a bound column is not an input variable
+    expand_term,  # (2) on a term that (3) would pull out whole
+    input_variables,  # (3) last: what is left depends on variables that no relation gives
+)
+
+
+def decide(q: Query, context: Context, name_view: Callable[[Query, Context], Query], trace: Trace | None = None) -> Query:
+    """Apply Figure 2 to 𝓜(Q) to a fixpoint; ``name_view`` gives every 𝓜 that is left its view."""
+    q = simplify(q, context, trace)
+    for r in FIGURE_2:
+        after = r(q, context)
+        if after is not None:
+            if trace is not None and r is not leave_constants:
+                trace.record(r.name, r.source, f"M({q.text})", after.text)
+            return decide_inside(after, context, name_view, trace)
+    return name_view(q, context)
+
+
+def decide_inside(
+    q: Query, context: Context, name_view: Callable[[Query, Context], Query], trace: Trace | None = None
+) -> Query:
+    """Decide every 𝓜 in Q."""
+    if isinstance(q, Materialize):
+        return decide(q.query, context.binding(q.bound), name_view, trace)
+    return map_children(q, lambda child: decide_inside(child, context, name_view, trace))

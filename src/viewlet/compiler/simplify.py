@@ -1,0 +1,321 @@
+"""Clean-up that keeps the meaning, run after every delta and between the rules of Figure 2 (Examples 4 and 7)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from viewlet.algebra.query import (
+    ONE,
+    ZERO,
+    Bind,
+    Compare,
+    Delta,
+    Exists,
+    Join,
+    Query,
+    Rel,
+    Sum,
+    Union,
+    Value,
+    View,
+    children,
+    factors,
+    inputs,
+    join,
+    outputs,
+    rename,
+    scale,
+    split_coefficient,
+    substitute,
+    sum_,
+    union,
+    variables,
+)
+from viewlet.algebra.rewrite import Rule, Trace, rewrite, rule
+from viewlet.algebra.terms import COMPARISONS, Const, Op, Term, Var, free, op
+from viewlet.compiler.context import Context
+
+
+@lru_cache(maxsize=1 << 16)
+def columns(q: Query) -> frozenset[str]:
+    """Variables that stand in an atom or name a value, where only a variable can be put."""
+    match q:
+        case Rel(_, names) | Delta(_, names):
+            return frozenset(names)
+        case View(_, ins, outs):
+            return frozenset(ins + outs)
+        case _:
+            own = frozenset({q.var}) if isinstance(q, Bind) else q.group if isinstance(q, Sum) else frozenset()
+            return own.union(*map(columns, children(q)))
+
+
+def without(parts: tuple[Query, ...], removed: Query) -> Query:
+    """The product of ``parts`` less one occurrence of ``removed``."""
+    i = parts.index(removed)
+    return join(*parts[:i], *parts[i + 1 :])
+
+
+def keeping_bound(group: frozenset[str], q: Query, context: Context) -> Query:
+    """Sum_A Q with bound columns left visible: they have one value, so summing them out does nothing."""
+    return sum_((group & outputs(q)) | (outputs(q) & context.bound), q)
+
+
+def product_under(q: Query) -> tuple[frozenset[str], tuple[Query, ...]] | None:
+    """Q as Sum_A(f₁ ⋈ f₂ ⋈ …)."""
+    match q:
+        case Sum(group, inner):
+            return group, factors(inner)
+        case Join(parts):
+            return outputs(q), parts
+    return None
+
+
+# -- sums and products -------------------------------------------------------------------------------------------------
+
+
+@rule("§5.1: Sum_A(Q₁ + Q₂) = Sum_A(Q₁) + Sum_A(Q₂)")
+def sum_over_union(q: Query, context: Context) -> Query | None:
+    match q:
+        case Sum(group, Union(parts)):
+            return union(*(sum_(group & outputs(b), b) for b in parts))
+    return None
+
+
+@rule("Figure 2 (2): Q_L ⋈ (Q₁ + Q₂ + …) ⋈ Q_R = Q_L ⋈ Q₁ ⋈ Q_R + Q_L ⋈ Q₂ ⋈ Q_R + …")
+def polynomial_expansion(q: Query, context: Context) -> Query | None:
+    match q:
+        case Join(parts):
+            for f in parts:
+                if isinstance(f, Union):
+                    rest = without(parts, f)
+                    return union(*(join(rest, b) for b in f.branches))
+    return None
+
+
+@rule("§5.1: Sum_A(Q₁ ⋈ Sum_B(Q₂)) = Sum_A(Q₁ ⋈ Q₂), local variables named apart")
+def flatten_sums(q: Query, context: Context) -> Query | None:
+    match q:
+        case Sum(group, Join(parts)):
+            for f in parts:
+                if isinstance(f, Sum):
+                    rest = without(parts, f)
+                    return sum_(group, join(rest, locals_apart(f, variables(rest) | group).query))
+    return None
+
+
+def locals_apart(q: Sum, taken: frozenset[str]) -> Sum:
+    """Q with its summed-out variables renamed away from ``taken``."""
+    clashes = (variables(q.query) - q.group - inputs(q)) & taken
+    if not clashes:
+        return q
+    names, used = {}, set(taken | variables(q))
+    for name in sorted(clashes):
+        n = next(i for i in range(1, len(used) + 2) if f"{name}_{i}" not in used)
+        names[name] = f"{name}_{n}"
+        used.add(names[name])
+    renamed = rename(q.query, names)
+    return Sum(q.group, renamed)
+
+
+@rule("§5.1 generalised distributive law: {⟨⟩ ↦ f₁·f₂} = {⟨⟩ ↦ f₁} ⋈ {⟨⟩ ↦ f₂}")
+def split_product(q: Query, context: Context) -> Query | None:
+    match q:
+        case Join(parts) | Sum(_, Join(parts)):
+            pieces = [(f, _split(f)) for f in parts]
+            if all(piece is None for _, piece in pieces):
+                return None
+            product = join(*(f if piece is None else piece for f, piece in pieces))
+            return sum_(q.group, product) if isinstance(q, Sum) else product
+        case Sum(group, Value() as f):
+            piece = _split(f)
+            return None if piece is None else sum_(group, piece)
+    return None
+
+
+def _split(f: Query) -> Query | None:
+    """{a·b} as a ⋈ b, and {a/b} as a ⋈ {1/b}; a ring value, so not for what ``Bind`` names."""
+    match f:
+        case Value(Op("*", (a, b))):
+            return join(Value(a), Value(b))
+        case Value(Op("/", (a, b))) if a != Const(1):
+            return join(Value(a), Value(op("/", Const(1), b)))
+    return None
+
+
+@rule("§5.1 generalised distributive law: Sum_A(f ⋈ Q) = f ⋈ Sum_A(Q) where f is a constant or uses bound variables only")
+def pull_out_of_sum(q: Query, context: Context) -> Query | None:
+    match q:
+        case Sum(group, Join(parts)):
+            out = [f for f in parts if isinstance(f, (Value, Compare)) and inputs(f) <= context.bound]
+            if out:
+                rest = join(*(f for f in parts if f not in out))
+                return join(*out, sum_(group & outputs(rest), rest))
+    return None
+
+
+@rule("[c₁ θ c₂] is 1 or 0")
+def constant_comparison(q: Query, context: Context) -> Query | None:
+    match q:
+        case Compare(name, Const(left), Const(right)):
+            holds = left is not None and right is not None and COMPARISONS[name](left, right)
+            return ONE if holds else ZERO
+    return None
+
+
+# -- bindings ----------------------------------------------------------------------------------------------------------
+
+
+@rule("Sum_A((x := Q) ⋈ R) = Sum_A(R) where x is used nowhere: a binding has multiplicity 1")
+def drop_unused_binding(q: Query, context: Context) -> Query | None:
+    match q:
+        case Sum(group, Join(parts)):
+            for f in parts:
+                if isinstance(f, Bind) and f.var not in group | context.bound:
+                    rest = without(parts, f)
+                    if f.var not in variables(rest):
+                        return sum_(group & outputs(rest), rest)
+        case Sum(group, Bind(var, _)) if var not in group:
+            return ONE
+    return None
+
+
+@rule("Example 4: {⟨x: t⟩} ⋈ Q = Q with x replaced by t")
+def unify_binding(q: Query, context: Context) -> Query | None:
+    product = product_under(q)
+    if product is None:
+        return None
+    group, parts = product
+    for f in parts:
+        match f:
+            case Bind(x, Value(term)):
+                after = _unify(x, term, without(parts, f), group, context)
+                if after is not None and after != q:
+                    return after
+    return None
+
+
+def _unify(x: str, term: Term, rest: Query, group: frozenset[str], context: Context) -> Query | None:
+    """Sum_A((x := t) ⋈ rest) without x in rest, or None where t cannot stand for x."""
+    if x in context.bound or (x in columns(rest) and not isinstance(term, Var)):
+        return None
+    visible = free(term) <= context.bound  # t means the same outside the Sum
+    if x in group and not visible:
+        if isinstance(term, Var) and term.name not in group and term.name in outputs(rest):
+            return sum_(group, rename(rest, {term.name: x}))
+        if x not in variables(rest):
+            return None
+        return sum_(group, join(Bind(x, Value(term)), substitute(rest, {x: term})))
+    after = keeping_bound(group - {x}, substitute(rest, {x: term}), context)
+    return join(Bind(x, Value(term)), after) if x in group else after
+
+
+@rule("Example 7: [y = z] ⋈ Q = Q with z replaced by y")
+def unify_equality(q: Query, context: Context) -> Query | None:
+    product = product_under(q)
+    if product is None:
+        return None
+    group, parts = product
+    for f in parts:
+        match f:
+            case Compare("=", Var(x), Var(y)) if x != y:
+                rest = without(parts, f)
+                after = _equate(x, y, rest, group, context) or _equate(y, x, rest, group, context)
+                if after is not None:
+                    return after
+    return None
+
+
+def _equate(x: str, y: str, rest: Query, group: frozenset[str], context: Context) -> Query | None:
+    """Sum_A([x = y] ⋈ rest) with x replaced by y, or None where x is not rest's to rename.
+
+    A y that nothing here produces comes from outside (a parameter, a correlated variable): it stays visible.
+    """
+    produced = outputs(rest)
+    if x not in produced or x in context.bound:
+        return None
+    renamed = rename(rest, {x: y})
+    if x in group:
+        return sum_(group | ({y} - produced), join(Bind(x, Value(Var(y))), renamed)) if y in group | context.bound else None
+    return sum_((group | ({y} - produced)) & outputs(renamed), renamed)
+
+
+# -- Exists ------------------------------------------------------------------------------------------------------------
+
+
+@rule("Exists(c·Q₁ ⋈ Q₂) = Exists(Q₁) ⋈ Exists(Q₂): a product is 0 only where a factor is; 0/1 factors are their own")
+def split_exists(q: Query, context: Context) -> Query | None:
+    match q:
+        case Exists(Exists() | Compare() | Bind() as inner):
+            return inner
+        case Exists(Value(term)):
+            return Compare("<>", term, Const(0))
+        case Exists(Join(parts)):
+            return join(*map(Exists, parts))
+    return None
+
+
+@rule("Exists(Sum_A(f ⋈ Q)) = f ⋈ Exists(Sum_A(Q)) where the test f uses A and bound variables only")
+def tests_out_of_exists(q: Query, context: Context) -> Query | None:
+    match q:
+        case Exists(Sum(group, Join(parts))):
+            def is_test(f: Query) -> bool:
+                if isinstance(f, Compare):
+                    return inputs(f) <= group | context.bound
+                return isinstance(f, Bind) and f.var in group and inputs(f) <= context.bound
+
+            out = [f for f in parts if is_test(f)]
+            rest = join(*(f for f in parts if f not in out))
+            if out and group - frozenset().union(*map(outputs, out)) <= outputs(rest):
+                return join(*out, Exists(sum_(group & outputs(rest), rest)))
+    return None
+
+
+@rule("Exists(Q₁ + Q₂) = Exists(c·Q₁ + c·Q₂): the sign of a sum does not matter to Exists")
+def exists_sign(q: Query, context: Context) -> Query | None:
+    match q:
+        case Exists(Union(parts)):
+            coefficient, _ = split_coefficient(parts[0])
+            if coefficient < 0 and all(split_coefficient(p)[0] < 0 for p in parts):
+                return Exists(union(*(scale(-1, p) for p in parts)))
+    return None
+
+
+@rule("Q ⋈ Exists(Sum_A(Exists(ΔR))) = Q where Q has ΔR over the same A as a factor: the domain says nothing new")
+def absorb_domain(q: Query, context: Context) -> Query | None:
+    match q:
+        case Join(parts):
+            for f in parts:
+                match f:
+                    case Exists(Sum(group, Exists(Delta() | Rel() as atom))):
+                        if any(_same_on(group, atom, other) for other in parts):
+                            return without(parts, f)
+    return None
+
+
+def _same_on(group: frozenset[str], atom: Delta | Rel, other: Query) -> bool:
+    """Both read the same relation and agree in the columns of ``group``."""
+    if type(other) is not type(atom) or not isinstance(other, (Delta, Rel)) or other.name != atom.name:
+        return False
+    return all(a not in group or a == b for a, b in zip(atom.vars, other.vars, strict=True))
+
+
+SIMPLIFICATIONS: tuple[Rule[Context], ...] = (
+    constant_comparison,
+    split_product,  # before unification: a factor of its own can be unified, pulled out or left
+    polynomial_expansion,  # before sum_over_union, which needs the union on top
+    sum_over_union,
+    flatten_sums,  # before unification: then one product holds both sides
+    unify_binding,
+    unify_equality,
+    drop_unused_binding,
+    split_exists,
+    tests_out_of_exists,
+    exists_sign,
+    absorb_domain,
+    pull_out_of_sum,  # last: only what unification made independent of the sum
+)
+
+
+def simplify(q: Query, context: Context, trace: Trace | None = None, memo: dict[Query, Query] | None = None) -> Query:
+    """The normal form of Q where ``context.bound`` have values."""
+    return rewrite(q, SIMPLIFICATIONS, context, trace, memo)

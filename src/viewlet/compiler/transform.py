@@ -1,0 +1,254 @@
+"""The viewlet transform (§4, Definition 1), with the materialisation decisions of §5."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from viewlet.algebra.query import (
+    ZERO,
+    Bind,
+    Delta,
+    Exists,
+    Join,
+    Query,
+    Rel,
+    Union,
+    Value,
+    View,
+    branches,
+    children,
+    factors,
+    inputs,
+    join,
+    map_children,
+    negate,
+    outputs,
+    relations,
+    substitute,
+    sum_,
+    union,
+)
+from viewlet.algebra.rewrite import Trace
+from viewlet.algebra.terms import Term, Var
+from viewlet.algebra.verify import verify
+from viewlet.compiler.catalog import Catalog
+from viewlet.compiler.context import Context
+from viewlet.compiler.delta import delta
+from viewlet.compiler.factorize import factorize
+from viewlet.compiler.materialize import decide, must_reevaluate
+from viewlet.compiler.order import order_statements
+from viewlet.compiler.simplify import simplify
+from viewlet.compiler.strategy import OPTIMIZED, Strategy, strategy_named
+from viewlet.program.trigger import Event, Program, Result, Script, Statement, Trigger, ViewDefinition
+from viewlet.program.verify import verify_program
+from viewlet.schema import Relation
+
+
+@dataclass
+class Compilation:
+    """One run of VT: the views found so far, the statements of each trigger, and the record of how."""
+
+    relations: tuple[Relation, ...]
+    strategy: Strategy = OPTIMIZED
+    catalog: Catalog = field(default_factory=Catalog)
+    trace: Trace = field(default_factory=Trace)
+    statements: dict[Event, list[Statement]] = field(default_factory=dict)
+
+    @property
+    def static(self) -> frozenset[str]:
+        return frozenset(r.name for r in self.relations if r.static)
+
+    def events(self, definition: Query) -> list[tuple[Event, Event, Event]]:
+        """Insert, delete and bulk update of every relation in the definition that can change."""
+        changing = relations(definition) - self.static
+        found = []
+        for r in self.relations:
+            if r.name in changing:
+                params = tuple(f"@{c.name}" for c in r.columns)
+                found.append((Event("+", r.name, params), Event("-", r.name, params), Event("Δ", r.name, ())))
+        return found
+
+    # -- VT(Q): T_R += (Q += Δ_R Q), then VT of every view that Δ_R Q reads --------------------------------------------
+
+    def run(self) -> None:
+        while self.catalog.pending:
+            view = self.catalog.views[self.catalog.pending.pop(0)]
+            for insert, delete, bulk in self.events(view.definition):
+                self.maintain(view, insert, delete, bulk)
+
+    def maintain(self, view: ViewDefinition, insert: Event, delete: Event, bulk: Event) -> None:
+        """The statements that keep ``view`` fresh when one relation changes."""
+        first = self.statement(view, insert)
+        if first is None:
+            return
+        if first.op == "+=" and is_linear(view.definition, insert.relation):
+            self.emit(delete, replace(first, expression=negate(first.expression)))
+            self.emit(bulk, for_each_tuple(first, insert))
+        else:
+            for event in (delete, bulk):
+                other = self.statement(view, event)
+                if other is not None:
+                    self.emit(event, other)
+        self.emit(insert, first)
+
+    def emit(self, event: Event, statement: Statement) -> None:
+        bound = frozenset(event.params) | frozenset(statement.target.inputs)
+        verify(statement.expression, "statement", bound=bound, bulk=event.kind == "Δ", where=f"{statement.target.name} on {event}")
+        self.statements.setdefault(event, []).append(statement)
+
+    def statement(self, view: ViewDefinition, event: Event) -> Statement | None:
+        """``view += ΔQ``, or ``view := Q`` where that is cheaper (§5.1)."""
+        self.trace.place = f"{view.name} on {event}"
+        recompute = self.strategy.depth == "base tables, re-evaluate" and not isinstance(view.definition, Rel)
+        if recompute or must_reevaluate(view.definition, event):
+            self.trace.record("reevaluate", "§5.1, rule (4) R", view.definition.text, view.definition.text)
+            return self.reevaluation(view, event)
+        return self.increment(view, event)
+
+    def increment(self, view: ViewDefinition, event: Event) -> Statement | None:
+        context = self.context(event).binding(frozenset(view.inputs))
+        change = simplify(delta(view.definition, event), context, self.trace)
+        if change == ZERO:
+            return None
+        verify(change, "delta", bound=context.bound, where=f"{view.name} on {event}")
+        if any(isinstance(n, (Bind, Exists)) and event.relation in relations(n) for n in walk(view.definition)):
+            self.trace.record("increment", "§5.1, rule (4) I", view.definition.text, change.text)
+        expression = factorize(self.decision(change, context, view), context, self.trace)
+        return aim(view, expression, context)
+
+    def reevaluation(self, view: ViewDefinition, event: Event) -> Statement:
+        context = replace(self.context(event), bound=frozenset(view.inputs))
+        expression = factorize(self.decision(view.definition, context, view), context, self.trace)
+        return Statement(view.read, ":=", expression)
+
+    def context(self, event: Event) -> Context:
+        return Context(frozenset(event.params), event, self.static, self.strategy)
+
+    # -- where reads go ------------------------------------------------------------------------------------------------
+
+    def decision(self, q: Query, context: Context, serving: ViewDefinition) -> Query:
+        """⟨Q', M⃗_Q⟩: Q over views."""
+        if self.strategy.depth != "recursive":
+            return self.over_base_tables(q)
+        why = f"read to refresh {serving.name} when {context.event.relation} changes" if context.event else ""
+        return decide(q, context, lambda inner, c: self.name_view(inner, c, serving.name, why), self.trace)
+
+    def over_base_tables(self, q: Query) -> Query:
+        """Q with every relation read from a view that is the relation itself."""
+        if isinstance(q, Rel):
+            columns = next(r.columns for r in self.relations if r.name == q.name)
+            table = Rel(q.name, tuple(c.name for c in columns))
+            view = self.catalog.root(f"{q.name}_table", table, "the base table itself")
+            return View(view.name, (), tuple(q.vars[table.vars.index(v)] for v in self.catalog.views[view.name].outputs))
+        return map_children(q, self.over_base_tables)
+
+    def name_view(self, q: Query, context: Context, serving: str, why: str) -> Query:
+        """The view that 𝓜(Q) became; with input variables, a view cache and what fills it."""
+        verify(q, "definition", bound=inputs(q), where=f"a view {why}")
+        if not inputs(q):
+            return self.catalog.view_of(q, serving, why)
+        known = set(self.catalog.views)
+        view = self.catalog.view_of(q, serving, f"view cache: {why}")
+        if view.name not in known:
+            self.fill_cache(view.name, context)
+        return view
+
+    def fill_cache(self, name: str, context: Context) -> None:
+        """§5.1: a cache keeps what was asked for. A miss evaluates the definition over views without inputs."""
+        view = self.catalog.views[name]
+        self.trace.record("view_cache", "Figure 2 (3), input variables as elements of A", view.definition.text, view.read.text)
+        inside = replace(
+            context,
+            bound=frozenset(view.inputs),
+            event=None,
+            strategy=replace(context.strategy, caches=False, expand_terms=True),
+        )
+        why = f"fills view cache {name}"
+        fill = decide(view.definition, inside, lambda q, c: self.name_view(q, c, name, why), self.trace)
+        self.catalog.views[name] = replace(view, fill=factorize(fill, inside, self.trace))
+
+
+# -- small facts about definitions and statements ----------------------------------------------------------------------
+
+
+def walk(q: Query) -> Sequence[Query]:
+    return [q, *(n for c in children(q) for n in walk(c))]
+
+
+def is_linear(q: Query, relation: str) -> bool:
+    """ΔQ is linear in ΔR: R occurs at most once in each product, and in nothing nested."""
+    match q:
+        case Bind() | Exists():
+            return relation not in relations(q)
+        case Join(parts):
+            return sum(relation in relations(p) for p in parts) <= 1 and all(is_linear(p, relation) for p in parts)
+        case _:
+            return all(is_linear(c, relation) for c in children(q))
+
+
+def for_each_tuple(statement: Statement, insert: Event) -> Statement:
+    """Δ_R Q[D_R] = Sum over t of D_R(t) · Δ_{+R(t)}Q, where ΔQ is linear in ΔR."""
+    kept = frozenset(statement.target.outputs)
+    change = join(Delta(insert.relation, insert.params), statement.expression)
+    return replace(statement, expression=sum_(kept & outputs(change), change))
+
+
+def aim(view: ViewDefinition, expression: Query, context: Context) -> Statement:
+    """Q[x] += (x := @p) ⋈ E  as  Q[@p] += E."""
+    shared = set.intersection(*(set(factors(b)) for b in branches(expression)))
+    columns: dict[str, Term] = {}
+    for f in sorted(shared, key=lambda f: f.text):
+        match f:
+            case Bind(x, Value(Var(p))) if p in context.bound and x in view.outputs and x not in columns:
+                columns[x] = Var(p)
+                expression = union(*(join(*(g for g in factors(b) if g != f)) for b in branches(expression)))
+    target = substitute(view.read, columns)
+    assert isinstance(target, View)
+    return Statement(target, "+=", substitute(expression, columns))
+
+
+# -- whole scripts -----------------------------------------------------------------------------------------------------
+
+
+def compile_query(name: str, q: Query, schema: Sequence[Relation], strategy: str = "optimized") -> Program:
+    """VT of one query of the calculus: the form in which the paper gives its examples."""
+    return _compile(tuple(schema), (Result(name, (), q),), strategy)
+
+
+def compile_script(script: Script, strategy: str = "optimized") -> Program:
+    """Compile every view of a script into one program; equal auxiliary views are shared across views."""
+    program = _compile(script.relations, script.results, strategy)
+    return replace(program, dialect=script.dialect, source=script.source)
+
+
+def _compile(schema: tuple[Relation, ...], results: tuple[Result, ...], strategy: str) -> Program:
+    compilation = Compilation(schema, strategy_named(strategy))
+    roots = tuple(_root(compilation, r) for r in results)
+    compilation.run()
+    views = compilation.catalog.views
+    triggers = tuple(
+        Trigger(event, order_statements(compilation.statements[event], views))
+        for events in compilation.events(union(*(Rel(r.name, ()) for r in schema)))
+        for event in events
+        if event in compilation.statements
+    )
+    program = Program(schema, tuple(views.values()), triggers, roots, strategy, trace=compilation.trace)
+    verify_program(program)
+    return program
+
+
+def _root(compilation: Compilation, result: Result) -> Result:
+    """The result with its definitions replaced by reads of views."""
+
+    def root(name: str, q: Query, why: str) -> Query:
+        compilation.trace.place = name
+        definition = simplify(q, Context(static=compilation.static), compilation.trace)
+        verify(definition, "definition", where=name)
+        return compilation.catalog.root(name, definition, why)
+
+    rows = None if result.rows is None else root(result.name, result.rows, f"the rows of {result.name}")
+    lookups = tuple(
+        (var, root(f"{result.name}_{var}", q, f"an aggregate of {result.name}")) for var, q in result.lookups
+    )
+    return replace(result, rows=rows, lookups=lookups)

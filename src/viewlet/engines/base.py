@@ -1,0 +1,35 @@
+"""What every engine offers: it runs a trigger program, and its views can be read between any two updates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal, Protocol
+
+from viewlet.algebra.evaluate import Entries, Key, Pattern
+from viewlet.algebra.query import Atom
+from viewlet.algebra.terms import Number
+
+
+class Engine(Protocol):
+    """Rows are tuples of algebra scalars that were checked before: an engine trusts them."""
+
+    def apply(self, kind: Literal["+", "-"], relation: str, row: Key) -> None:
+        """±R(t⃗): fire the single-tuple trigger."""
+
+    def apply_bulk(self, relation: str, entries: Mapping[Key, Number]) -> None:
+        """ΔR: fire the bulk trigger with a whole GMR."""
+
+    def load(self, relation: str, entries: Mapping[Key, Number]) -> None:
+        """Add to a base table and compute anew whatever depends on it: the way of static tables."""
+
+    def read(self, atom: Atom, pattern: Pattern) -> Iterable[tuple[Key, Number]]:
+        """The entries of a view or base table that agree with a pattern (the ``Reader`` of the living definition)."""
+
+    def entries(self, view: str) -> Entries:
+        """The whole content of a view; of a view cache, what it holds, with the inputs first in each key."""
+
+    def table(self, relation: str) -> Entries:
+        """The whole content of a base table: row ↦ how often it is there."""
+
+    def count(self, relation: str, row: Key) -> Number:
+        """How often a row is in a base table."""

@@ -1,0 +1,287 @@
+"""The trigger program in the notation of Figure 4, and back: ``program_from_text(program_to_text(p)) == p``.
+
+::
+
+    on insert into O values (@ck, @ok) do {
+      q[][@ck] += q_o1[][@ck] * q_o2[][@ok];
+      foreach qty do q_li[][@ck, qty] += q_o1[][@ck] * q_qty[][@ok, qty];
+    }
+
+``foreach`` names what the statement loops over: the variables of its target that the event does not give. What a
+program says of itself beyond that (the types of relations, the reason for a view, the SQL behind a result) is in the
+text as well, so that an engine can run a program from a file. Trace and statistics are not part of a program.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from fractions import Fraction
+from typing import Literal, TypeVar, get_args
+
+from viewlet.algebra.query import Query, View
+from viewlet.algebra.terms import Const, number, string
+from viewlet.algebra.text import NAME, Reader, pretty
+from viewlet.program.trigger import Event, Program, Result, ResultColumn, Statement, Trigger, ViewDefinition
+from viewlet.schema import Column, Kind, Relation, Type
+
+T = TypeVar("T")
+
+WIDTH = 100
+DEFAULT = Relation("", ())
+EVENTS: dict[Literal["+", "-", "Δ"], str] = {"+": "on insert into", "-": "on delete from", "Δ": "on update"}
+
+
+# -- to text -----------------------------------------------------------------------------------------------------------
+
+
+def program_to_text(program: Program) -> str:
+    head = [f"strategy {_label(program.strategy)};\ndialect {program.dialect};"]
+    blocks = [
+        "\n".join(head + [_relation(r) for r in program.relations]),
+        *map(_view, program.views),
+        *map(_trigger, program.triggers),
+        *map(_result, program.results),
+    ]
+    if program.source:
+        blocks.append(f"source {string(program.source).text};")
+    return "\n\n".join(blocks) + "\n"
+
+
+def statement_to_text(statement: Statement, params: tuple[str, ...] = (), indent: int = 0) -> str:
+    """``foreach x do q[][x] += …`` where the event gives ``params``; on several lines where it is long."""
+    loops = ", ".join(loop_variables(statement.target, params))
+    start = "buffered " * statement.buffered + (f"foreach {loops} do " if loops else "")
+    start += f"{statement.target.text} {statement.op}"
+    return start + _after(statement.expression, len(start), indent)
+
+
+def loop_variables(target: View, params: Iterable[str]) -> tuple[str, ...]:
+    return tuple(v for v in dict.fromkeys(target.inputs + target.outputs) if v not in params)
+
+
+def _after(q: Query, used: int, indent: int) -> str:
+    """Q behind ``used`` characters if there is room for it and a semicolon, else below."""
+    if indent + used + len(q.text) + 2 <= WIDTH:
+        return f" {q.text}"
+    return f"\n{' ' * (indent + 2)}{pretty(q, WIDTH - 1, indent + 2)}"
+
+
+def _relation(r: Relation) -> str:
+    words = ["table" if r.static else "stream", _label(r.name), f"({', '.join(map(_column, r.columns))})"]
+    if r.rate != DEFAULT.rate:
+        words += ["rate", number(r.rate).text]
+    if r.rows != DEFAULT.rows:
+        words += ["rows", str(r.rows)]
+    if r.distinct:
+        words.append(f"distinct ({', '.join(f'{_label(name)} {n}' for name, n in r.distinct.items())})")
+    if r.options:
+        words.append(f"with ({', '.join(f'{_label(name)} {string(v).text}' for name, v in r.options.items())})")
+    return " ".join(words) + ";"
+
+
+def _column(c: Column | ResultColumn) -> str:
+    return f"{_label(c.name)} {c.type}" + " NOT NULL" * (not c.nullable)
+
+
+def _view(v: ViewDefinition) -> str:
+    start = f"view {v.read.text} :="
+    fill = "" if v.fill is None else f"\n  fill{_after(v.fill, 4, 2)}"
+    return f"{start}{_after(v.definition, len(start), 0)}{fill}\n  why {string(v.why).text};"
+
+
+def _trigger(t: Trigger) -> str:
+    given = f"Δ{t.event.relation}" if t.event.kind == "Δ" else f"({', '.join(t.event.params)})"
+    statements = "".join(f"  {statement_to_text(s, t.event.params, 2)};\n" for s in t.statements)
+    return f"{EVENTS[t.event.kind]} {_label(t.event.relation)} values {given} do {{\n{statements}}}"
+
+
+def _result(r: Result) -> str:
+    body = "".join(f"  {line};\n" for line in _result_lines(r))
+    return f"result {_label(r.name)} {{\n{body}}}"
+
+
+def _result_lines(r: Result) -> Iterator[str]:
+    for c in r.columns:
+        yield f"column {_column(c)} := {c.term.text}"
+    yield "one row" if r.rows is None else "rows" + _after(r.rows, 4, 2)
+    for name, query in r.lookups:
+        start = f"lookup {name} :="
+        yield start + _after(query, len(start), 2)
+    if r.having is not None:
+        yield f"having {r.having.text}"
+    if not r.distinct:
+        yield "as often as counted"
+    if r.sql:
+        yield f"sql {string(r.sql).text}"
+
+
+def _label(name: str) -> str:
+    """A name that SQL chose, quoted where it is not a plain one."""
+    return name if re.fullmatch(NAME, name) else '"' + name.replace('"', '""') + '"'
+
+
+# -- from text ---------------------------------------------------------------------------------------------------------
+
+
+def program_from_text(text: str) -> Program:
+    return ProgramReader(text).program()
+
+
+class ProgramReader(Reader):
+    def program(self) -> Program:
+        self.expect("strategy")
+        strategy = self.line(self.label)
+        self.expect("dialect")
+        dialect = self.line(self.dialect)
+        program = Program(
+            relations=tuple(self.while_next(("stream", "table"), self.relation)),
+            views=tuple(self.while_next(("view",), self.view)),
+            triggers=tuple(self.while_next(("on",), self.trigger)),
+            results=tuple(self.while_next(("result",), self.result)),
+            strategy=strategy,
+            dialect=dialect,
+            source=self.optional_string("source"),
+        )
+        self.end()
+        return program
+
+    def while_next(self, words: tuple[str, ...], read: Callable[[], T]) -> Iterator[T]:
+        while self.peek() in words:
+            yield read()
+
+    def line(self, read: Callable[[], T]) -> T:
+        """``…;``"""
+        value = read()
+        self.expect(";")
+        return value
+
+    def optional_string(self, word: str) -> str:
+        """``word '…';`` or nothing, which is the empty string."""
+        return self.line(self.string) if self.take(word) else ""
+
+    def label(self) -> str:
+        return self.next()[1:-1].replace('""', '"') if self.kind() == "quoted" else self.name()
+
+    def number(self) -> Fraction:
+        """An exact number, as constants of the calculus are written."""
+        start = self.at
+        match self.term():
+            case Const(int() | Fraction() as value, "number"):
+                return Fraction(value)
+        self.fail("expected a number", start)
+
+    def whole(self) -> int:
+        start, value = self.at, self.number()
+        return value.numerator if value.denominator == 1 else self.fail("expected a whole number", start)
+
+    def dialect(self) -> Literal["sql", "paper"]:
+        if self.take("sql"):
+            return "sql"
+        self.expect("paper")
+        return "paper"
+
+    # -- relations -----------------------------------------------------------------------------------------------------
+
+    def relation(self) -> Relation:
+        static = self.next() == "table"
+        name = self.label()
+        columns = self.listed(lambda: Column(*self.typed()), "(", ")")
+        rate = self.number() if self.take("rate") else DEFAULT.rate
+        rows = self.whole() if self.take("rows") else DEFAULT.rows
+        distinct = self.listed(lambda: (self.label(), self.whole()), "(", ")") if self.take("distinct") else ()
+        options = self.listed(lambda: (self.label(), self.string()), "(", ")") if self.take("with") else ()
+        self.expect(";")
+        return Relation(name, columns, static, rate, rows, dict(distinct), dict(options))
+
+    def typed(self) -> tuple[str, Type, bool]:
+        """``name TYPE`` or ``name TYPE NOT NULL``; the last is whether it is nullable."""
+        return self.label(), self.type(), not self.take("NOT", "NULL")
+
+    def type(self) -> Type:
+        for kind in get_args(Kind):
+            if self.take(kind):
+                return Type(kind, *(self.listed(self.whole, "(", ")") if kind == "DECIMAL" else ()))
+        self.fail(f"expected a type, one of {', '.join(get_args(Kind))}")
+
+    # -- views and triggers --------------------------------------------------------------------------------------------
+
+    def view(self) -> ViewDefinition:
+        self.expect("view")
+        read = self.target()
+        self.expect(":=")
+        definition = self.query()
+        fill = self.query() if self.take("fill") else None
+        self.expect("why")
+        why = self.line(self.string)
+        return ViewDefinition(read.name, read.inputs, read.outputs, definition, why, fill)
+
+    def target(self) -> View:
+        name = self.name()
+        return View(name, self.listed(self.name, "[", "]"), self.listed(self.name, "[", "]"))
+
+    def trigger(self) -> Trigger:
+        event = self.event()
+        self.expect("do", "{")
+        statements = list[Statement]()
+        while not self.take("}"):
+            statements.append(self.line(lambda: self.statement(event.params)))
+        return Trigger(event, tuple(statements))
+
+    def event(self) -> Event:
+        kind = next((kind for kind, words in EVENTS.items() if self.take(*words.split())), None)
+        if kind is None:
+            self.fail(f"expected one of {', '.join(EVENTS.values())}")
+        relation = self.label()
+        self.expect("values")
+        if kind == "Δ":
+            self.expect(f"Δ{relation}")
+            return Event(kind, relation, ())
+        return Event(kind, relation, self.listed(self.name, "(", ")"))
+
+    def statement(self, params: tuple[str, ...]) -> Statement:
+        buffered = self.take("buffered")
+        start, loops = self.at, self.loops()
+        target = self.target()
+        if loops != loop_variables(target, params):
+            self.fail(f"foreach must name {', '.join(loop_variables(target, params)) or 'nothing'}", start)
+        op: Literal["+=", ":="] = "+=" if self.take("+=") else ":="
+        if op == ":=":
+            self.expect(":=")
+        return Statement(target, op, self.query(), buffered)
+
+    def loops(self) -> tuple[str, ...]:
+        return self.listed(self.name, "foreach", "do") if self.peek() == "foreach" else ()
+
+    # -- results -------------------------------------------------------------------------------------------------------
+
+    def result(self) -> Result:
+        self.expect("result")
+        name = self.label()
+        self.expect("{")
+        columns = tuple(self.while_next(("column",), self.result_column))
+        rows = self.rows()
+        lookups = tuple(self.while_next(("lookup",), self.lookup))
+        having = self.line(self.term) if self.take("having") else None
+        distinct = not self.take("as", "often", "as", "counted", ";")
+        sql = self.optional_string("sql")
+        self.expect("}")
+        return Result(name, columns, rows, lookups, having, distinct, sql)
+
+    def result_column(self) -> ResultColumn:
+        self.expect("column")
+        name, kind, nullable = self.typed()
+        self.expect(":=")
+        return ResultColumn(name, kind, nullable, self.line(self.term))
+
+    def rows(self) -> Query | None:
+        if self.take("one", "row", ";"):
+            return None
+        self.expect("rows")
+        return self.line(self.query)
+
+    def lookup(self) -> tuple[str, Query]:
+        self.expect("lookup")
+        name = self.name()
+        self.expect(":=")
+        return name, self.line(self.query)

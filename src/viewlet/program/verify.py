@@ -1,0 +1,131 @@
+"""Is a trigger program whole? Every view closed, every statement typed, every read of something that is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from viewlet.algebra.query import Delta, Query, View, children, inputs, outputs
+from viewlet.algebra.terms import free
+from viewlet.algebra.verify import VerifyError, verify
+from viewlet.program.trigger import Event, Program, Result, Statement, Trigger, ViewDefinition
+
+
+def verify_program(program: Program) -> None:
+    """Raise VerifyError, naming the view, trigger or result, unless ``program`` can be run."""
+    _distinct("relation", (r.name for r in program.relations))
+    _distinct("view", (v.name for v in program.views))
+    _distinct("result", (r.name for r in program.results))
+    _distinct("trigger", (f"{t.event.kind}{t.event.relation}" for t in program.triggers))
+    for view in program.views:
+        _verify_view(view, program)
+    for trigger in program.triggers:
+        _verify_trigger(trigger, program)
+    for result in program.results:
+        _verify_result(result, program)
+
+
+def _verify_view(view: ViewDefinition, program: Program) -> None:
+    """M_Q[x_in][x_out] declares exactly the inputs and outputs that Q has."""
+    where = f"view {view.name}"
+    _distinct(f"{where}: variable", view.inputs + view.outputs)
+    declared = frozenset(view.inputs)
+    verify(view.definition, "definition", bound=declared, where=where)
+    _same(where, "inputs", declared, inputs(view.definition))
+    _same(where, "outputs", frozenset(view.outputs), outputs(view.definition) - declared)
+    if bool(view.inputs) != view.is_cache:
+        raise VerifyError(f"{where}: a view has inputs if and only if it says how to fill them")
+    if view.fill is not None:
+        verify(view.fill, "statement", bound=declared, where=f"{where}, fill")
+        _same(f"{where}, fill", "outputs", frozenset(view.outputs), outputs(view.fill) - declared)
+        _verify_reads(view.fill, f"{where}, fill", program)
+
+
+def _verify_trigger(trigger: Trigger, program: Program) -> None:
+    event, where = trigger.event, f"trigger {trigger.event}"
+    relation = next((r for r in program.relations if r.name == event.relation), None)
+    if relation is None:
+        raise VerifyError(f"{where}: there is no relation {event.relation}")
+    if relation.static:
+        raise VerifyError(f"{where}: {relation.name} is static and has no triggers")
+    arity = 0 if event.kind == "Δ" else len(relation.columns)
+    if len(event.params) != arity:
+        raise VerifyError(f"{where}: {len(event.params)} parameters where {arity} are due")
+    _distinct(f"{where}: parameter", event.params)
+    for statement in trigger.statements:
+        _verify_statement(statement, event, f"{where}, statement {statement.target.text}", program)
+
+
+def _verify_statement(statement: Statement, event: Event, where: str, program: Program) -> None:
+    """Both sides of += and := range over the same variables, apart from those that are given."""
+    target, expression = statement.target, statement.expression
+    given = frozenset(event.params) | frozenset(target.inputs)
+    _verify_reads(target, where, program)
+    verify(expression, "statement", bound=given, bulk=event.kind == "Δ", where=where)
+    _verify_reads(expression, where, program)
+    _verify_update(expression, event, where, program)
+    _same(where, "loop variables", frozenset(target.outputs) - given, outputs(expression) - given)
+
+
+def _verify_result(result: Result, program: Program) -> None:
+    """Rows and lookups are closed reads of views; every term uses their variables only."""
+    where = f"result {result.name}"
+    keys = frozenset[str]()
+    if result.rows is not None:
+        verify(result.rows, "statement", where=where)
+        _verify_reads(result.rows, where, program)
+        keys = outputs(result.rows)
+    for name, query in result.lookups:
+        verify(query, "statement", where=f"{where}, lookup {name}")
+        _verify_reads(query, f"{where}, lookup {name}", program)
+        _within(f"{where}, lookup {name}", outputs(query), keys)
+    _distinct(f"{where}: variable", (*keys, *(name for name, _ in result.lookups)))
+    known = keys | {name for name, _ in result.lookups}
+    for column in result.columns:
+        _within(f"{where}, column {column.name}", free(column.term), known)
+    if result.having is not None:
+        _within(f"{where}, having", free(result.having), known)
+
+
+def _verify_reads(q: Query, where: str, program: Program) -> None:
+    """Every view that Q names is kept, with these many inputs and outputs."""
+    for read in (part for part in _parts(q) if isinstance(part, View)):
+        view = next((v for v in program.views if v.name == read.name), None)
+        if view is None:
+            raise VerifyError(f"{where}: there is no view {read.name}")
+        if (len(read.inputs), len(read.outputs)) != (len(view.inputs), len(view.outputs)):
+            raise VerifyError(f"{where}: {read.text} does not fit the view {view.read.text}")
+
+
+def _verify_update(q: Query, event: Event, where: str, program: Program) -> None:
+    """The only update that a statement reads is that of its own event."""
+    for update in (part for part in _parts(q) if isinstance(part, Delta)):
+        if update.name != event.relation or len(update.vars) != len(program.relation(event.relation).columns):
+            raise VerifyError(f"{where}: {update.text} is not the update of this event")
+
+
+def _parts(q: Query) -> Iterator[Query]:
+    yield q
+    for child in children(q):
+        yield from _parts(child)
+
+
+def _same(where: str, what: str, declared: frozenset[str], actual: frozenset[str]) -> None:
+    if declared != actual:
+        raise VerifyError(f"{where}: {what} {_list(declared)} declared, but the query has {_list(actual)}")
+
+
+def _within(where: str, used: frozenset[str], known: frozenset[str]) -> None:
+    if not used <= known:
+        raise VerifyError(f"{where}: nothing gives {_list(used - known)} a value")
+
+
+def _distinct(what: str, names: Iterable[str]) -> None:
+    seen = set[str]()
+    for name in names:
+        if name in seen:
+            raise VerifyError(f"{what} {name} is there twice")
+        seen.add(name)
+
+
+def _list(names: frozenset[str]) -> str:
+    return "{" + ", ".join(sorted(names)) + "}"

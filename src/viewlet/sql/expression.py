@@ -1,0 +1,336 @@
+"""Scalar expressions → terms. One rule per kind of SQL node; subqueries add theirs in :mod:`viewlet.sql.subquery`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from viewlet.algebra.terms import FALSE, NULL, TRUE, Term, op
+from viewlet.schema import BIGINT, BOOLEAN, DATE, DOUBLE, Type
+from viewlet.sql.ddl import data_type
+from viewlet.sql.expr import Expr, constant, divide, loose, strict
+from viewlet.sql.interval import interval
+from viewlet.sql.scope import Scope
+from viewlet.sql.types import (
+    arithmetic_type,
+    common_type,
+    comparable,
+    convert,
+    date_literal,
+    negated,
+    number_literal,
+    retagged,
+    shift,
+    string_literal,
+    timestamp_literal,
+)
+from viewlet.sql.unsupported import refuse
+
+Rule = Callable[[exp.Expr, Scope], Expr]
+RULES: dict[type[exp.Expr], Rule] = {}
+
+COMPARISONS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
+
+
+def translates(*kinds: type[exp.Expr]) -> Callable[[Rule], Rule]:
+    """Make a function the rule for these nodes."""
+
+    def register(rule: Rule) -> Rule:
+        RULES.update(dict.fromkeys(kinds, rule))
+        return rule
+
+    return register
+
+
+def expression(node: exp.Expr, scope: Scope) -> Expr:
+    known = scope.known(node)
+    if known is not None:
+        return known
+    if type(node) in RULES:
+        return RULES[type(node)](node, scope)
+    raise refuse(scope.session.source, node)
+
+
+def boolean(node: exp.Expr, scope: Scope) -> Expr:
+    result = expression(node, scope)
+    if result.type not in (BOOLEAN, None):
+        hint = "write a comparison, such as x <> 0"
+        raise scope.session.source.error(node, f"a condition was expected here, not a {result.type}", hint)
+    return result
+
+
+@translates(exp.Column)
+def _column(node: exp.Expr, scope: Scope) -> Expr:
+    assert isinstance(node, exp.Column)
+    if node.args.get("db") or node.args.get("catalog"):
+        raise scope.session.source.unsupported(node, "a column name with a schema", "write table.column")
+    return scope.column(node)
+
+
+@translates(exp.Paren)
+def _parenthesis(node: exp.Expr, scope: Scope) -> Expr:
+    return expression(node.this, scope)
+
+
+# -- literals ----------------------------------------------------------------------------------------------------------
+
+
+@translates(exp.Literal)
+def _literal(node: exp.Expr, scope: Scope) -> Expr:
+    if node.is_string:
+        return string_literal(node.this)
+    result = number_literal(node.this)
+    if result is None:
+        raise scope.session.source.error(node, f"{node.this} does not fit a BIGINT or a DECIMAL", "use a smaller number")
+    return result
+
+
+@translates(exp.Null, exp.Boolean)
+def _constant(node: exp.Expr, scope: Scope) -> Expr:
+    if isinstance(node, exp.Null):
+        return constant(NULL, None)
+    return constant(TRUE if node.this else FALSE, BOOLEAN)
+
+
+@translates(exp.Cast, exp.Date)
+def _cast(node: exp.Expr, scope: Scope) -> Expr:
+    """DATE '…', DATE('…'), TIMESTAMP '…', and the casts that lose nothing."""
+    source = scope.session.source
+    if not isinstance(node, exp.Cast) and (node.args.get("zone") or node.expressions):
+        raise source.unsupported(node, "DATE with several arguments", "write DATE('1995-03-15')")
+    target = data_type(source, node, node.to) if isinstance(node, exp.Cast) else DATE
+    inner = expression(node.this, scope)
+    if inner.is_string_literal and target.kind in ("DATE", "TIMESTAMP"):
+        return _moment(node, scope, target)
+    if inner.type is None or inner.type == target:
+        return convert(inner, target)
+    if common_type(inner.type, target) == target and (inner.type.is_numeric or inner.type == DATE):
+        return convert(inner, target)
+    hint = "only casts that cannot lose digits work: to a wider number, or from DATE to TIMESTAMP"
+    raise source.unsupported(node, f"a cast from {inner.type} to {target}", hint)
+
+
+def _moment(node: exp.Expr, scope: Scope, target: Type) -> Expr:
+    text = node.this.this
+    read = date_literal if target == DATE else timestamp_literal
+    result = read(text)
+    if result is None:
+        shape = "1995-03-15" if target == DATE else "1995-03-15 12:30:00"
+        hint = f"write {target.kind} '{shape}'"
+        raise scope.session.source.error(node, f"'{text}' is not a {target.kind.lower()}", hint)
+    return result
+
+
+# -- arithmetic --------------------------------------------------------------------------------------------------------
+
+_SYMBOLS = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
+
+
+@translates(exp.Add, exp.Sub, exp.Mul, exp.Div)
+def _arithmetic(node: exp.Expr, scope: Scope) -> Expr:
+    symbol = _SYMBOLS[type(node)]
+    if isinstance(node.expression, exp.Interval) and symbol in "+-":
+        return _shifted(node, node.this, node.expression, scope, 1 if symbol == "+" else -1)
+    if isinstance(node.this, exp.Interval) and symbol == "+":
+        return _shifted(node, node.expression, node.this, scope, 1)
+    left, right = expression(node.this, scope), expression(node.expression, scope)
+    result = _numbers(node, scope, symbol, left, right) or _dates(symbol, left, right)
+    if result is None:
+        raise _mismatch(node, scope, symbol, left, right)
+    return result
+
+
+def _numbers(node: exp.Expr, scope: Scope, symbol: str, left: Expr, right: Expr) -> Expr | None:
+    types = [e.type or other.type or DOUBLE for e, other in ((left, right), (right, left))]
+    if not all(t.is_numeric for t in types):
+        return None
+    result = arithmetic_type(symbol, *types)
+    if result is None:
+        hint = "cast one factor: CAST(x AS DOUBLE)"
+        raise scope.session.source.error(node, "this product has more than 38 decimal places", hint)
+    return divide(left, right, result) if symbol == "/" else strict(symbol, result, left, right)
+
+
+def _dates(symbol: str, left: Expr, right: Expr) -> Expr | None:
+    """date - date = days; date ± days = date."""
+    whole = ("INTEGER", "BIGINT")
+    match symbol, left.type and left.type.kind, right.type and right.type.kind:
+        case "-", "DATE", "DATE":
+            return strict("-", BIGINT, left, right)
+        case "+" | "-", "DATE", kind if kind in whole:
+            return retagged(strict(symbol, DATE, left, right))
+        case "+", kind, "DATE" if kind in whole:
+            return retagged(strict(symbol, DATE, left, right))
+    return None
+
+
+def _shifted(node: exp.Expr, moment: exp.Expr, by: exp.Interval, scope: Scope, sign: int) -> Expr:
+    start = expression(moment, scope)
+    if start.type is None or start.type.kind not in ("DATE", "TIMESTAMP"):
+        hint = "an INTERVAL is added to a DATE or a TIMESTAMP; write DATE '1995-03-15' + INTERVAL '3' MONTH"
+        raise scope.session.source.error(node, f"cannot add an INTERVAL to {_a(start)}", hint)
+    months, microseconds = interval(scope.session.source, by)
+    return shift(start, sign * months, sign * microseconds)
+
+
+def _mismatch(node: exp.Expr, scope: Scope, symbol: str, left: Expr, right: Expr) -> Exception:
+    source = scope.session.source
+    if left.type and right.type and left.type.kind == "TIMESTAMP" and symbol == "-":
+        return source.unsupported(node, "a difference of timestamps", "compare them, or subtract DATEs to get days")
+    hint = "+ - * / take numbers; a DATE takes ± days or ± INTERVAL"
+    return source.error(node, f"cannot compute {_a(left)} {symbol} {_a(right)}", hint)
+
+
+def _a(expr: Expr) -> str:
+    return f"a {expr.type}" if expr.type else "NULL"
+
+
+@translates(exp.Neg)
+def _negative(node: exp.Expr, scope: Scope) -> Expr:
+    return negated(_number(node, scope, "-"))
+
+
+@translates(exp.Abs)
+def _absolute(node: exp.Expr, scope: Scope) -> Expr:
+    inner = _number(node, scope, "ABS")
+    assert inner.type is not None
+    return strict("abs", inner.type, inner)
+
+
+def _number(node: exp.Expr, scope: Scope, what: str) -> Expr:
+    inner = expression(node.this, scope)
+    if inner.type is None:
+        return convert(inner, DOUBLE)
+    if not inner.type.is_numeric:
+        raise scope.session.source.error(node, f"{what} takes a number, not {_a(inner)}", "use a numeric column")
+    return inner
+
+
+# -- conditions --------------------------------------------------------------------------------------------------------
+
+
+def matched(node: exp.Expr, scope: Scope, left: Expr, right: Expr) -> tuple[Expr, Expr]:
+    """Both sides of a comparison, made comparable."""
+    pair = comparable(left, right)
+    if pair is None:
+        raise scope.session.source.error(node, f"cannot compare {_a(left)} with {_a(right)}", _compare_hint(left, right))
+    return pair
+
+
+def _compare_hint(left: Expr, right: Expr) -> str:
+    literal, other = (left, right) if left.is_string_literal else (right, left)
+    if literal.is_string_literal and other.type and other.type.kind in ("DATE", "TIMESTAMP"):
+        return f"write {other.type.kind} '1995-03-15'"
+    if literal.is_string_literal and other.type and other.type.is_numeric:
+        return "write the number without quotes"
+    return "compare numbers with numbers, strings with strings, dates with dates"
+
+
+def compared(symbol: str, left: Expr, right: Expr) -> Expr:
+    return strict(symbol, BOOLEAN, left, right)
+
+
+@translates(*COMPARISONS)
+def _comparison(node: exp.Expr, scope: Scope) -> Expr:
+    sides = expression(node.this, scope), expression(node.expression, scope)
+    return compared(COMPARISONS[type(node)], *matched(node, scope, *sides))
+
+
+@translates(exp.And, exp.Or)
+def _connective(node: exp.Expr, scope: Scope) -> Expr:
+    return connect(node.key, [boolean(node.this, scope), boolean(node.expression, scope)])
+
+
+def connect(word: str, parts: Sequence[Expr]) -> Expr:
+    """Three-valued AND and OR."""
+    if len(parts) == 1:
+        return parts[0]
+    return loose(op(word, *(p.term for p in parts)), BOOLEAN, any(p.nullable for p in parts), parts)
+
+
+@translates(exp.Not)
+def _negation(node: exp.Expr, scope: Scope) -> Expr:
+    return negation(boolean(node.this, scope))
+
+
+def negation(inner: Expr) -> Expr:
+    return strict("not", BOOLEAN, inner)
+
+
+@translates(exp.Between)
+def _between(node: exp.Expr, scope: Scope) -> Expr:
+    low, high = bounds(node)
+    return connect("and", [_comparison(low, scope), _comparison(high, scope)])
+
+
+def bounds(node: exp.Expr) -> tuple[exp.GTE, exp.LTE]:
+    """x BETWEEN a AND b is x >= a AND x <= b."""
+    low = exp.GTE(this=node.this.copy(), expression=node.args["low"].copy())
+    high = exp.LTE(this=node.this.copy(), expression=node.args["high"].copy())
+    low.parent = high.parent = node.parent
+    return low, high
+
+
+@translates(exp.Is)
+def _is(node: exp.Expr, scope: Scope) -> Expr:
+    match node.expression:
+        case exp.Null():
+            inner = expression(node.this, scope)
+            return loose(op("is_null", inner.term) if inner.nullable else FALSE, BOOLEAN, False, [inner])
+        case exp.Boolean(this=True):
+            inner = boolean(node.this, scope)
+            return loose(op("coalesce", inner.term, FALSE), BOOLEAN, False, [inner])
+        case exp.Boolean():
+            inner = boolean(node.this, scope)
+            return loose(op("not", op("coalesce", inner.term, TRUE)), BOOLEAN, False, [inner])
+    raise scope.session.source.unsupported(node, "this form of IS", "use IS NULL, IS TRUE or IS FALSE")
+
+
+# -- choices -----------------------------------------------------------------------------------------------------------
+
+
+@translates(exp.Case)
+def _case(node: exp.Expr, scope: Scope) -> Expr:
+    """CASE WHEN c THEN v … and CASE x WHEN y THEN v …; no ELSE is ELSE NULL."""
+    subject = expression(node.this, scope) if node.this is not None else None
+    conditions, values = [], []
+    for branch in node.args["ifs"]:
+        if subject is None:
+            conditions.append(boolean(branch.this, scope))
+        else:
+            conditions.append(compared("=", *matched(node, scope, subject, expression(branch.this, scope))))
+        values.append(expression(branch.args["true"], scope))
+    default = node.args.get("default")
+    values.append(expression(default, scope) if default is not None else constant(NULL, None))
+    values, type_ = unified(node, scope, values)
+    terms: list[Term] = [t for c, v in zip(conditions, values[:-1], strict=True) for t in (c.term, v.term)]
+    nullable = any(v.nullable for v in values)
+    return loose(op("case", *terms, values[-1].term), type_, nullable, [*conditions, *values])
+
+
+@translates(exp.Coalesce)
+def _coalesce(node: exp.Expr, scope: Scope) -> Expr:
+    parts, type_ = unified(node, scope, [expression(n, scope) for n in (node.this, *node.expressions)])
+    return loose(op("coalesce", *(p.term for p in parts)), type_, all(p.nullable for p in parts), parts)
+
+
+@translates(exp.Nullif)
+def _nullif(node: exp.Expr, scope: Scope) -> Expr:
+    """NULLIF(a, b) is CASE WHEN a = b THEN NULL ELSE a END."""
+    value, other = expression(node.this, scope), expression(node.expression, scope)
+    same = compared("=", *matched(node, scope, value, other))
+    return loose(op("case", same.term, NULL, value.term), value.type, True, [value, same])
+
+
+def unified(node: exp.Expr, scope: Scope, parts: list[Expr]) -> tuple[list[Expr], Type | None]:
+    """The parts, all of their common type."""
+    type_: Type | None = None
+    for part in parts:
+        wider = common_type(type_, part.type)
+        if wider is None and type_ is not None:
+            hint = "give every branch the same type"
+            raise scope.session.source.error(node, f"{type_} and {part.type} have no common type", hint)
+        type_ = wider
+    return [convert(p, type_) for p in parts], type_
+

@@ -1,0 +1,185 @@
+"""Script text → statements: sqlglot's parser, and the two things it does not know (STREAM, free-form WITH options).
+
+Both are taken out of the text by overwriting them with as many characters, so every position stays what the user sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokens import Token, TokenType
+
+from viewlet.errors import SqlError
+from viewlet.sql.source import Source
+
+_DUCKDB = Dialect.get_or_raise("duckdb")
+_STATEMENTS = "CREATE STREAM, CREATE TABLE or CREATE MATERIALIZED VIEW"
+
+
+@dataclass(frozen=True)
+class Option:
+    """``name = value`` of a WITH clause; ``token`` is where the value stands."""
+
+    name: str
+    value: str
+    is_string: bool
+    token: Token
+
+
+@dataclass(frozen=True)
+class Statement:
+    kind: Literal["STREAM", "TABLE", "VIEW"]
+    tree: exp.Create
+    options: tuple[Option, ...]
+    text: str
+
+
+def parse(source: Source) -> Iterator[Statement]:
+    """The statements of a script, one at a time, so that an error never hides the statements before it."""
+    for tokens in _split(_tokenize(source, source.text)):
+        yield _parse_statement(source, tokens)
+
+
+def _tokenize(source: Source, text: str) -> list[Token]:
+    try:
+        return _DUCKDB.tokenize(text)
+    except TokenError as error:
+        line, column = source.unclosed()
+        raise SqlError(
+            "a quote or comment that is never closed",
+            source=source.text,
+            line=line,
+            column=column,
+            hint="close it; a quote inside a string is written twice: 'it''s'",
+        ) from error
+
+
+def _split(tokens: list[Token]) -> Iterator[list[Token]]:
+    chunk: list[Token] = []
+    for token in tokens:
+        if token.token_type == TokenType.SEMICOLON:
+            if chunk:
+                yield chunk
+            chunk = []
+        else:
+            chunk.append(token)
+    if chunk:
+        yield chunk
+
+
+def _parse_statement(source: Source, tokens: list[Token]) -> Statement:
+    kind = _kind(source, tokens)
+    options: tuple[Option, ...] = ()
+    start, end = tokens[0].start, tokens[-1].end + 1
+    masked = " " * start + source.text[start:end]
+    if kind != "VIEW":
+        first, last = _with_clause(tokens)
+        options = tuple(_options(source, tokens[first:last]))
+        masked = _mask(masked, tokens, kind, first)
+    return Statement(kind, _tree(source, _tokenize(source, masked), masked), options, source.text[start:end])
+
+
+def _kind(source: Source, tokens: list[Token]) -> Literal["STREAM", "TABLE", "VIEW"]:
+    words = [t.text.upper() for t in tokens[:3]]
+    match words:
+        case ["CREATE", "STREAM" | "TABLE" as kind, *_]:
+            return "STREAM" if kind == "STREAM" else "TABLE"
+        case ["CREATE", "MATERIALIZED", "VIEW"]:
+            return "VIEW"
+        case ["CREATE", "OR", *_]:
+            raise source.unsupported(tokens[1], "CREATE OR REPLACE", "write CREATE: a name is defined once in a script")
+        case ["CREATE", "VIEW", *_]:
+            raise source.unsupported(tokens[1], "CREATE VIEW", "write CREATE MATERIALIZED VIEW")
+        case ["CREATE", what, *_]:
+            raise source.unsupported(tokens[1], f"CREATE {what}", f"a statement is {_STATEMENTS}")
+        case ["SELECT" | "WITH", *_]:
+            hint = "give it a name: CREATE MATERIALIZED VIEW name AS SELECT …"
+            raise source.unsupported(tokens[0], "a SELECT outside a view", hint)
+        case [word, *_]:
+            raise source.unsupported(tokens[0], word, f"a statement is {_STATEMENTS}")
+    raise AssertionError("a statement has at least one token")
+
+
+def _with_clause(tokens: list[Token]) -> tuple[int, int]:
+    """Where ``WITH ( … )`` at the end of a CREATE STREAM or TABLE begins and ends; empty where there is none."""
+    depth = 0
+    for i, token in enumerate(tokens):
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if depth == 0 and token.token_type == TokenType.WITH:
+            return i, len(tokens)
+    return len(tokens), len(tokens)
+
+
+def _options(source: Source, clause: list[Token]) -> Iterator[Option]:
+    """``WITH (name = value, …)``: names may be dotted, values are strings, numbers or words."""
+    if not clause:
+        return
+    shape = "write WITH (name = value, …) with a string, number or word as value"
+    if len(clause) < 3 or clause[1].text != "(" or clause[-1].text != ")":
+        raise source.error(clause[0], "this WITH clause is not complete", shape)
+    seen: set[str] = set()
+    for part in _commas(clause[2:-1]):
+        equals = next((i for i, t in enumerate(part) if t.token_type == TokenType.EQ), 0)
+        value = part[equals + 1 :]
+        signed = len(value) == 2 and value[0].text == "-" and value[1].token_type == TokenType.NUMBER
+        if not equals or not (len(value) == 1 or signed):
+            raise source.error(part[0] if part else clause[0], "this option is not name = value", shape)
+        name = "".join(t.text for t in part[:equals]).lower()
+        if name in seen:
+            raise source.error(part[0], f"option {name} is given twice", "keep one of them")
+        seen.add(name)
+        is_string = value[-1].token_type == TokenType.STRING
+        yield Option(name, "".join(t.text for t in value), is_string, value[0])
+
+
+def _commas(tokens: list[Token]) -> Iterator[list[Token]]:
+    part: list[Token] = []
+    for token in tokens:
+        if token.token_type == TokenType.COMMA:
+            yield part
+            part = []
+        else:
+            part.append(token)
+    yield part
+
+
+def _mask(text: str, tokens: list[Token], kind: str, with_clause: int) -> str:
+    """STREAM becomes TABLE, and the WITH clause blanks, in place."""
+    if with_clause < len(tokens):
+        text = text[: tokens[with_clause].start]
+    if kind == "STREAM":
+        word = tokens[1]
+        text = text[: word.start] + "TABLE ".ljust(word.end + 1 - word.start) + text[word.end + 1 :]
+    return text
+
+
+def _tree(source: Source, tokens: list[Token], masked: str) -> exp.Create:
+    try:
+        trees = _DUCKDB.parser().parse(tokens, masked)
+    except ParseError as error:
+        raise _syntax_error(source, error) from error
+    tree = trees[0]
+    if not isinstance(tree, exp.Create):
+        raise source.error(tokens[0], "this statement could not be read", "check its spelling and parentheses")
+    return tree
+
+
+def _syntax_error(source: Source, error: ParseError) -> SqlError:
+    """sqlglot gives the place just after the word it stumbled over; we point at its first letter."""
+    found = error.errors[0] if error.errors else {}
+    word = str(found.get("highlight") or "")
+    offset = source.offset(int(found.get("line") or 1), int(found.get("col") or 1)) - len(word)
+    line, column = source.line_column(max(offset, 0))
+    near = f" near {word!r}" if word.strip() else ""
+    return SqlError(
+        f"syntax error{near}: {str(found.get('description') or error).rstrip('.').lower()}",
+        source=source.text,
+        line=line,
+        column=column,
+        hint="check the spelling of the keywords, the commas and the parentheses before this place",
+    )

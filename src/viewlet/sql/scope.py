@@ -1,0 +1,141 @@
+"""Names: what a column reference means, and fresh variables for the calculus."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from sqlglot import exp
+
+from viewlet.algebra.query import Query, inputs, rename, variables
+from viewlet.schema import Relation
+from viewlet.sql.expr import Expr
+from viewlet.sql.parse import Statement
+from viewlet.sql.source import Source, did_you_mean
+
+Dialect = Literal["sql", "paper"]
+
+
+class Names:
+    """Variables, each given once in a view: ``b.price``, then ``b.price_2``, …"""
+
+    def __init__(self) -> None:
+        self._base: dict[str, str] = {}
+        self._count: dict[str, int] = {}
+
+    def fresh(self, wanted: str) -> str:
+        base = self._base.get(wanted) or re.sub(r"[^A-Za-z0-9_.]", "_", wanted)
+        while True:
+            self._count[base] = count = self._count.get(base, 0) + 1
+            name = base if count == 1 else f"{base}_{count}"
+            if name not in self._base:
+                self._base[name] = base
+                return name
+
+    def copy(self, q: Query, keep: frozenset[str]) -> Query:
+        """Q with fresh names for all but its inputs and ``keep``: two copies may stand in one product."""
+        local = sorted(variables(q) - keep - inputs(q))
+        return rename(q, {old: self.fresh(old) for old in local})
+
+
+@dataclass
+class Catalog:
+    """What the script has defined so far."""
+
+    relations: dict[str, Relation] = field(default_factory=dict)
+    views: dict[str, Statement] = field(default_factory=dict)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.relations or name in self.views
+
+    @property
+    def names(self) -> list[str]:
+        return [*self.relations, *self.views]
+
+
+@dataclass(frozen=True)
+class Session:
+    """What the translation of one view shares."""
+
+    source: Source
+    catalog: Catalog
+    dialect: Dialect
+    names: Names
+
+
+@dataclass(frozen=True)
+class CommonTable:
+    """A WITH query, and the WITH queries that it can see itself."""
+
+    tree: exp.CTE
+    visible: Mapping[str, CommonTable]
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column that can be named: ``table.name``. A column merged by USING has further ``tables``."""
+
+    tables: tuple[str, ...]
+    name: str
+    expr: Expr
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The columns of one FROM clause; ``outer`` is the query around it, whose columns correlate."""
+
+    session: Session
+    fields: tuple[Field, ...] = ()
+    outer: Scope | None = None
+    common: Mapping[str, CommonTable] = field(default_factory=dict)
+
+    def adding(self, fields: tuple[Field, ...]) -> Scope:
+        return replace(self, fields=self.fields + fields)
+
+    def own(self, node: exp.Column) -> Field | None:
+        """The column of this FROM clause that ``node`` names, if any."""
+        table, name = node.table.lower(), node.name.lower()
+        found = [f for f in self.fields if f.name == name and (not table or table in f.tables)]
+        if len(found) > 1:
+            choices = " or ".join(f"{f.tables[0]}.{name}" for f in found)
+            raise self.session.source.error(node, f"column {name} is ambiguous", f"write {choices}")
+        return found[0] if found else None
+
+    def column(self, node: exp.Column) -> Expr:
+        scope: Scope | None = self
+        while scope is not None:
+            found = scope.visible(node)
+            if found is not None:
+                return found
+            scope = scope.outer
+        raise self._unknown(node)
+
+    def visible(self, node: exp.Column) -> Expr | None:
+        found = self.own(node)
+        return found.expr if found else None
+
+    def known(self, node: exp.Expr) -> Expr | None:
+        """A whole expression that this scope has a name for (a GROUP BY expression)."""
+        return None
+
+    def aggregate(self, node: exp.AggFunc) -> Expr:
+        hint = "filter groups with HAVING, or compare with a subquery: (SELECT …)"
+        raise self.session.source.error(node, f"{node.key.upper()} cannot stand here: there is no group yet", hint)
+
+    def _unknown(self, node: exp.Column) -> Exception:
+        levels: list[Scope] = []
+        scope: Scope | None = self
+        while scope is not None:
+            levels.append(scope)
+            scope = scope.outer
+        fields = [f for level in levels for f in level.fields]
+        table = node.table.lower()
+        if table and not any(table in f.tables for f in fields):
+            tables = sorted({t for f in fields for t in f.tables})
+            hint = did_you_mean(table, tables, f"the tables here are: {', '.join(tables) or 'none'}")
+            return self.session.source.error(node, f"there is no table {table} in this query", hint)
+        names = list(dict.fromkeys(f.name for f in fields if not table or table in f.tables))
+        hint = did_you_mean(node.name.lower(), names, f"the columns here are: {', '.join(names) or 'none'}")
+        return self.session.source.error(node, f"there is no column {node.sql()}", hint)

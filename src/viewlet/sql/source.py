@@ -1,0 +1,71 @@
+"""Where things stand in the script: positions for every error."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from sqlglot import exp
+from sqlglot.tokens import Token
+
+from viewlet.errors import SqlError, UnsupportedError
+
+Place = exp.Expr | Token
+
+
+class Source:
+    """A script's text, and the errors that point into it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def error(self, place: Place, message: str, hint: str) -> SqlError:
+        line, column = self.line_column(self.start(place))
+        return SqlError(message, source=self.text, line=line, column=column, hint=hint)
+
+    def unsupported(self, place: Place, construct: str, hint: str, keyword: str = "") -> UnsupportedError:
+        """``keyword``: point at the last such word before ``place`` (sqlglot keeps no position of keywords)."""
+        line, column = self.line_column(self.start(place, keyword))
+        return UnsupportedError(construct, source=self.text, line=line, column=column, hint=hint)
+
+    def start(self, place: Place, keyword: str = "") -> int:
+        if isinstance(place, Token):
+            return place.start
+        node: exp.Expr | None = place
+        while node is not None:
+            starts = [n.meta["start"] for n in node.walk() if "start" in n.meta]
+            if starts:
+                found = self.text.upper().rfind(keyword.upper(), 0, min(starts)) if keyword else -1
+                return found if found >= 0 else min(starts)
+            node = node.parent
+        return 0
+
+    def line_column(self, offset: int) -> tuple[int, int]:
+        """Both from 1."""
+        before = self.text[:offset]
+        return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
+
+    def offset(self, line: int, column: int) -> int:
+        lines = self.text.split("\n")
+        return sum(len(text) + 1 for text in lines[: line - 1]) + column
+
+    def unclosed(self) -> tuple[int, int]:
+        """The quote or comment that runs to the end of the text: skip closed ones from the left."""
+        closers = {"'": "'", '"': '"', "/*": "*/", "--": "\n"}
+        at = 0
+        while at < len(self.text):
+            opener = next((o for o in closers if self.text.startswith(o, at)), "")
+            if not opener:
+                at += 1
+                continue
+            end = self.text.find(closers[opener], at + len(opener))
+            if end < 0:
+                break
+            at = end + len(closers[opener])
+        return self.line_column(min(at, max(len(self.text) - 1, 0)))
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
+    """The nearest known name, as a hint."""
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"did you mean {near[0]}?" if near else otherwise

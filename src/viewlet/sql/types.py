@@ -1,0 +1,182 @@
+"""Typing rules: DuckDB's, on the eight types of :mod:`viewlet.schema`."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from dataclasses import replace
+from fractions import Fraction
+
+from viewlet.algebra.terms import EPOCH, MICROSECONDS_PER_DAY, Const, Term, date, number, timestamp
+from viewlet.schema import BIGINT, DATE, DOUBLE, INTEGER, TIMESTAMP, VARCHAR, Type, decimal
+from viewlet.sql.expr import Expr, constant, strict
+
+MAX_PRECISION = 38
+_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
+_TIMESTAMP = re.compile(_DATE.pattern + r"(?:[ T](\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?)?")
+_INTEGER_DIGITS = {"INTEGER": 10, "BIGINT": 19}
+
+
+def as_decimal(type_: Type) -> Type:
+    """INTEGER is DECIMAL(10,0) and BIGINT DECIMAL(19,0) next to a DECIMAL."""
+    return type_ if type_.kind == "DECIMAL" else decimal(_INTEGER_DIGITS[type_.kind], 0)
+
+
+def arithmetic_type(symbol: str, left: Type, right: Type) -> Type | None:
+    """The type of l + r, l - r, l * r, l / r of numbers, or None where DECIMAL cannot hold the digits."""
+    kinds = {left.kind, right.kind}
+    if symbol == "/" or "DOUBLE" in kinds:
+        return DOUBLE
+    if "DECIMAL" not in kinds:
+        return BIGINT if "BIGINT" in kinds else INTEGER
+    a, b = as_decimal(left), as_decimal(right)
+    if symbol == "*":
+        precision, scale = a.precision + b.precision, a.scale + b.scale
+    else:
+        scale = max(a.scale, b.scale)
+        precision = max(a.precision - a.scale, b.precision - b.scale) + scale + 1
+    return decimal(min(precision, MAX_PRECISION), scale) if scale <= MAX_PRECISION else None
+
+
+def common_type(left: Type | None, right: Type | None) -> Type | None:
+    """The type that both fit (CASE, COALESCE, UNION ALL), or None where there is none; None fits everything."""
+    if left is None or right is None or left == right:
+        return left or right
+    if left.is_numeric and right.is_numeric:
+        kinds = {left.kind, right.kind}
+        if "DOUBLE" in kinds:
+            return DOUBLE
+        if "DECIMAL" not in kinds:
+            return BIGINT
+        a, b = as_decimal(left), as_decimal(right)
+        scale = max(a.scale, b.scale)
+        whole = max(a.precision - a.scale, b.precision - b.scale)
+        return decimal(min(whole + scale, MAX_PRECISION), scale)
+    if {left.kind, right.kind} == {"DATE", "TIMESTAMP"}:
+        return TIMESTAMP
+    return None
+
+
+def sum_type(type_: Type) -> Type:
+    match type_.kind:
+        case "DECIMAL":
+            return decimal(MAX_PRECISION, type_.scale)
+        case "DOUBLE":
+            return DOUBLE
+        case _:
+            return BIGINT
+
+
+def number_literal(text: str) -> Expr | None:
+    """1 is INTEGER or BIGINT, 1.5 DECIMAL, 1e3 DOUBLE; None where it does not fit."""
+    value = Fraction(text)
+    if "e" in text.lower():
+        return constant(number(value), DOUBLE)
+    if "." in text:
+        whole, _, places = text.partition(".")
+        digits = max(len(whole.lstrip("0")) + len(places), 1)
+        return constant(number(value), decimal(digits, len(places))) if digits <= MAX_PRECISION else None
+    if value >= 2**63:
+        return None
+    return constant(number(value), INTEGER if value < 2**31 else BIGINT)
+
+
+def string_literal(text: str) -> Expr:
+    return constant(Const(text, "string"), VARCHAR)
+
+
+def date_literal(text: str) -> Expr | None:
+    """YYYY-MM-DD."""
+    match = _DATE.fullmatch(text.strip())
+    try:
+        return match and constant(date((dt.date(*map(int, match.groups())) - EPOCH).days), DATE)
+    except ValueError:
+        return None
+
+
+def timestamp_literal(text: str) -> Expr | None:
+    """YYYY-MM-DD, or YYYY-MM-DD HH:MM:SS with up to six places."""
+    match = _TIMESTAMP.fullmatch(text.strip())
+    if match is None:
+        return None
+    *parts, places = match.groups(default="0")
+    try:
+        moment = dt.datetime(*map(int, parts), int(places.ljust(6, "0")))  # type: ignore[arg-type]
+    except ValueError:
+        return None
+    return constant(timestamp((moment - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)), TIMESTAMP)
+
+
+def retag(term: Term, type_: Type) -> Term:
+    """A constant that was computed as a number shows as the date or time it is."""
+    if isinstance(term, Const) and isinstance(term.value, int) and type_.kind in ("DATE", "TIMESTAMP"):
+        return date(term.value) if type_.kind == "DATE" else timestamp(term.value)
+    return term
+
+
+def retagged(expr: Expr) -> Expr:
+    assert expr.type is not None
+    return replace(expr, term=retag(expr.term, expr.type), bare=retag(expr.bare, expr.type))
+
+
+def to_timestamp(expr: Expr) -> Expr:
+    """A DATE as the TIMESTAMP of its midnight."""
+    return retagged(strict("*", TIMESTAMP, expr, constant(number(MICROSECONDS_PER_DAY), BIGINT)))
+
+
+def convert(expr: Expr, type_: Type | None) -> Expr:
+    """``expr`` as a ``type_`` that it fits (see :func:`common_type`)."""
+    if expr.type is not None and type_ is not None and expr.type.kind == "DATE" and type_.kind == "TIMESTAMP":
+        return to_timestamp(expr)
+    return replace(expr, type=type_)
+
+
+def comparable(left: Expr, right: Expr) -> tuple[Expr, Expr] | None:
+    """Both sides of a comparison as numbers or strings that may be compared, or None."""
+    left, right = _read_literal(left, right), _read_literal(right, left)
+    if left.type is None or right.type is None:
+        return left, right
+    kinds = (left.type.kind, right.type.kind)
+    if kinds == ("DATE", "TIMESTAMP"):
+        return _at_day(left, right)
+    if kinds == ("TIMESTAMP", "DATE"):
+        right, left = _at_day(right, left)
+        return left, right
+    same = kinds[0] == kinds[1] or (left.type.is_numeric and right.type.is_numeric)
+    return (left, right) if same else None
+
+
+def _at_day(day: Expr, moment: Expr) -> tuple[Expr, Expr]:
+    """Against a constant midnight the DATE stays a plain column, which the compiler can look up."""
+    match moment.term:
+        case Const(int() as microseconds) if microseconds % MICROSECONDS_PER_DAY == 0:
+            return day, constant(date(microseconds // MICROSECONDS_PER_DAY), DATE)
+    return to_timestamp(day), moment
+
+
+def _read_literal(expr: Expr, other: Expr) -> Expr:
+    """A string literal next to a DATE or TIMESTAMP is read as one."""
+    if expr.is_string_literal and isinstance(expr.term, Const) and isinstance(expr.term.value, str):
+        text = expr.term.value
+        if other.type == DATE:
+            return date_literal(text) or expr
+        if other.type == TIMESTAMP:
+            return timestamp_literal(text) or expr
+    return expr
+
+
+def shift(expr: Expr, months: int, microseconds: int) -> Expr:
+    """DATE or TIMESTAMP + INTERVAL: a TIMESTAMP."""
+    moment = to_timestamp(expr) if expr.type == DATE else expr
+    if months:
+        moment = strict("add_months", TIMESTAMP, moment, constant(number(months), INTEGER))
+    if microseconds:
+        moment = strict("+", TIMESTAMP, moment, constant(number(microseconds), BIGINT))
+    return retagged(moment)
+
+
+def negated(expr: Expr) -> Expr:
+    assert expr.type is not None
+    return strict("*", expr.type, constant(number(-1), INTEGER), expr)
+
+

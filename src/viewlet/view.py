@@ -1,0 +1,120 @@
+"""A view of a database as its user holds it: rows, one group, Arrow and frames, and what changes."""
+
+from __future__ import annotations
+
+import html
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from viewlet import arrow
+from viewlet.boundary import UnfitError, to_python_row, to_scalar
+from viewlet.changes import Change, Changes, Row
+from viewlet.engines.results import key_columns, result_rows
+from viewlet.errors import DataError, Error
+from viewlet.program.trigger import Result
+
+if TYPE_CHECKING:
+    from viewlet.database import Database
+
+SHOWN_ROWS = 20
+
+
+class View:
+    """Always fresh: every read sees the updates made so far. Rows come in the order in which their keys came."""
+
+    def __init__(self, database: Database, name: str) -> None:
+        self._database = database
+        self.name = name
+
+    @property
+    def _result(self) -> Result:
+        return self._database.program.result(self.name)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(c.name for c in self._result.columns)
+
+    def rows(self) -> list[Row]:
+        """All rows; one that is there n times is listed n times."""
+        return [row for row, weight in self._weighed() for _ in range(weight)]
+
+    def get(self, **keys: object) -> Row | None:
+        """The row of one group, by all its key columns; None where there is no such group."""
+        result, read = self._result, self._database.engine.read
+        columns = {c.name: c for c in key_columns(result)}
+        if missing := [name for name in columns if name not in keys]:
+            raise Error(f"{self.name}.get needs the whole key: {', '.join(missing)} is missing")
+        if unknown := [name for name in keys if name not in columns]:
+            raise Error(f"{self.name} has no key column {', '.join(unknown)}; its key is ({', '.join(columns)})")
+        env = {columns[name].term.text: self._key_scalar(name, value) for name, value in keys.items()}
+        found = [to_python_row(result, row) for _, row in result_rows(result, read, env)]
+        if len(found) > 1:
+            raise Error(f"{self.name} does not show all of its key: {len(found)} rows have these values")
+        return found[0] if found else None
+
+    def arrow(self) -> pa.Table:
+        return arrow.table(self._result, self.rows())
+
+    def df(self) -> Any:
+        """A pandas frame."""
+        return self.arrow().to_pandas()
+
+    def pl(self) -> Any:
+        """A polars frame."""
+        import polars
+
+        return polars.from_arrow(self.arrow())
+
+    def subscribe(self, callback: Callable[[Change], object]) -> Callable[[], None]:
+        """Call back with each (weight, row) from now on, in order; returns a function that ends it."""
+        return self._database.subscribe(self.name, callback)
+
+    def changes(self) -> Changes:
+        """The (weight, row) changes from now on, to be iterated over whenever some are wanted."""
+        return Changes(self.subscribe)
+
+    def weights(self) -> Counter[Row]:
+        """Row ↦ how often it is there."""
+        found: Counter[Row] = Counter()
+        for row, weight in self._weighed():
+            found[row] += weight
+        return found
+
+    def _weighed(self) -> Iterator[tuple[Row, int]]:
+        result = self._result
+        for weight, row in result_rows(result, self._database.engine.read):
+            yield to_python_row(result, row), weight
+
+    def _key_scalar(self, name: str, value: object) -> Any:
+        column = next(c for c in self._result.columns if c.name == name)
+        try:
+            return to_scalar(value, column.type)
+        except UnfitError as unfit:
+            raise DataError(str(unfit), relation=self.name, column=name, value=value) from None
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.arrow().__arrow_c_stream__(requested_schema)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows())
+
+    def __len__(self) -> int:
+        return sum(weight for _, weight in self._weighed())
+
+    def __repr__(self) -> str:
+        return f"<view {self.name}({', '.join(self.columns)}): {len(self)} rows>"
+
+    def _repr_html_(self) -> str:
+        rows = self.rows()
+        head = _html_row("th", self.columns)
+        body = "".join(_html_row("td", row) for row in rows[:SHOWN_ROWS])
+        more = f"<caption>{SHOWN_ROWS} of {len(rows)} rows</caption>" if len(rows) > SHOWN_ROWS else ""
+        return f"<table>{more}<thead>{head}</thead><tbody>{body}</tbody></table>"
+
+
+def _html_row(tag: str, cells: tuple[Any, ...]) -> str:
+    shown = ("NULL" if cell is None else html.escape(str(cell)) for cell in cells)
+    return "<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in shown) + "</tr>"
