@@ -1,0 +1,24 @@
+"""viewlet: SQL views compiled into trigger programs that keep them fresh on every event."""
+
+from viewlet.compilation import compile
+from viewlet.database import Database, connect
+from viewlet.errors import CorruptError, DataError, Error, OverflowError_, SqlError, UnsupportedError
+from viewlet.program.trigger import Program
+from viewlet.view import View
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CorruptError",
+    "DataError",
+    "Database",
+    "Error",
+    "OverflowError_",
+    "Program",
+    "SqlError",
+    "UnsupportedError",
+    "View",
+    "__version__",
+    "compile",
+    "connect",
+]

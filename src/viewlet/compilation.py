@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from viewlet.compiler.transform import compile_script
+from viewlet.compiler.script import compile_script
 from viewlet.program.trigger import Program
 from viewlet.sql.translate import translate
 

@@ -13,7 +13,7 @@ from viewlet.algebra.evaluate import Key
 from viewlet.boundary import is_one_row, to_key, to_python_row
 from viewlet.changes import Change, Row, Subscriptions, differences
 from viewlet.compilation import Dialect
-from viewlet.compiler.transform import compile_script
+from viewlet.compiler.script import compile_script
 from viewlet.engines.base import Engine
 from viewlet.engines.interpreter import Interpreter
 from viewlet.engines.results import result_rows

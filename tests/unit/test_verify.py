@@ -61,7 +61,7 @@ def test_only_a_bulk_statement_reads_the_update():
     [
         # closed
         ("Sum[a](R(a, b) * [b < @x])", "not closed: nothing gives @x a value"),
-        ("(x := (x + 1))".replace("(x + 1)", "{(x + 1)}"), "not closed: nothing gives x a value"),
+        ("(x := {(x + 1)})", "not closed: nothing gives x a value"),
         ("(n := R(a, b))", "not closed: nothing gives a, b a value"),
         # evaluable
         ("(x := y) * (y := x)", "not evaluable: no order gives x, y a value"),
@@ -75,7 +75,7 @@ def test_only_a_bulk_statement_reads_the_update():
         ("R(a, b) * (n := Sum[](S(b, c)))", "captured: b, summed out in Sum[](S(b, c)), is in use around it"),
         ("(n := Sum[](S(n, c)))", "captured: n"),
         ("Sum[](R(a, b) * [a < 2] * (n := Sum[](S(a, c))))", "captured: a, summed out in Sum[](S(a, c))"),
-        ("R(a) * (T(a) + U(a) * (n := Sum[](S(a))))", "captured: a"),
+        ("R(a) * (T(a) + Sum[](S(a, b)))", "captured: a"),
     ],
 )
 def test_refuses(text, says):
@@ -86,7 +86,7 @@ def test_refuses(text, says):
 
 def test_what_a_factor_needs_must_be_bound_where_it_is_read_not_just_anywhere():
     """b is an output of the Union, but only one branch gives it a value."""
-    with pytest.raises(VerifyError, match="not uniform|not evaluable"):
+    with pytest.raises(VerifyError, match="not evaluable: no order gives b a value"):
         verify(parse("T(a) * (R(a, b) + S(a) * [b < 3])"), "definition")
 
 

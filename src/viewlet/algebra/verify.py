@@ -54,7 +54,7 @@ class _Scope:
 
 
 def verify(q: Query, stage: Stage, *, bound: Names = frozenset(), bulk: bool = False, where: str = "") -> None:
-    """Raise VerifyError unless Q may exist at ``stage``. ``bulk``: in a Δ trigger, where a statement reads the update."""
+    """Raise VerifyError unless Q may exist at ``stage``. ``bulk``: of a Δ trigger, so it reads the update."""
     problem = _vocabulary(q, stage, bulk) or _closed(q, bound) or _sound(q, _Scope(bound, bound, frozenset()))
     if problem:
         raise VerifyError(f"{stage}{' of ' if where else ''}{where}: {problem}\nin {q.text}")

@@ -36,6 +36,10 @@ class Catalog:
             self.serves[found.name] = self.serves[serving]
         return found
 
+    def shape(self, definition: Query) -> str:
+        """What the definition looks like but for names."""
+        return self._shape(definition)[0]
+
     def _shape(self, definition: Query) -> tuple[str, dict[str, str]]:
         if definition not in self.shapes:
             self.shapes[definition] = canonical(definition)

@@ -26,6 +26,14 @@ class Strategy:
     search: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How one view is maintained under one relation's updates; ``reevaluate`` None leaves it to the heuristic of §5.1."""
+
+    strategy: Strategy
+    reevaluate: bool | None = None
+
+
 REEVALUATE = Strategy("reevaluate", depth="base tables, re-evaluate")
 CLASSICAL = Strategy("classical", depth="base tables, first-order deltas")
 NAIVE = Strategy("naive", expand_terms=False, caches=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 
 from viewlet.algebra.query import (
     ZERO,
@@ -34,14 +35,13 @@ from viewlet.algebra.terms import Term, Var
 from viewlet.algebra.verify import verify
 from viewlet.compiler.catalog import Catalog
 from viewlet.compiler.context import Context
+from viewlet.compiler.cost import Estimator
 from viewlet.compiler.delta import delta
 from viewlet.compiler.factorize import factorize
 from viewlet.compiler.materialize import decide, must_reevaluate
-from viewlet.compiler.order import order_statements
 from viewlet.compiler.simplify import simplify
-from viewlet.compiler.strategy import OPTIMIZED, Strategy, strategy_named
-from viewlet.program.trigger import Event, Program, Result, Script, Statement, Trigger, ViewDefinition
-from viewlet.program.verify import verify_program
+from viewlet.compiler.strategy import OPTIMIZED, Choice, Strategy
+from viewlet.program.trigger import Event, Statement, ViewDefinition
 from viewlet.schema import Relation
 
 
@@ -54,10 +54,15 @@ class Compilation:
     catalog: Catalog = field(default_factory=Catalog)
     trace: Trace = field(default_factory=Trace)
     statements: dict[Event, list[Statement]] = field(default_factory=dict)
+    choices: Mapping[tuple[str, str], Choice] = field(default_factory=dict)  # (shape of a view, relation) → by cost
+    cache_domains: dict[str, float] = field(default_factory=dict)
 
     @property
     def static(self) -> frozenset[str]:
         return frozenset(r.name for r in self.relations if r.static)
+
+    def relation(self, name: str) -> Relation:
+        return next(r for r in self.relations if r.name == name)
 
     def events(self, definition: Query) -> list[tuple[Event, Event, Event]]:
         """Insert, delete and bulk update of every relation in the definition that can change."""
@@ -100,36 +105,42 @@ class Compilation:
     def statement(self, view: ViewDefinition, event: Event) -> Statement | None:
         """``view += ΔQ``, or ``view := Q`` where that is cheaper (§5.1)."""
         self.trace.place = f"{view.name} on {event}"
-        recompute = self.strategy.depth == "base tables, re-evaluate" and not isinstance(view.definition, Rel)
-        if recompute or must_reevaluate(view.definition, event):
-            self.trace.record("reevaluate", "§5.1, rule (4) R", view.definition.text, view.definition.text)
-            return self.reevaluation(view, event)
-        return self.increment(view, event)
+        choice = self.choices.get((self.catalog.shape(view.definition), event.relation), Choice(self.strategy))
+        return self.chosen_statement(view, event, choice)
 
-    def increment(self, view: ViewDefinition, event: Event) -> Statement | None:
-        context = self.context(event).binding(frozenset(view.inputs))
-        change = simplify(delta(view.definition, event), context, self.trace)
+    def chosen_statement(self, view: ViewDefinition, event: Event, choice: Choice) -> Statement | None:
+        context = Context(frozenset(event.params), event, self.static, choice.strategy)
+        recompute = choice.reevaluate
+        if recompute is None:
+            always = choice.strategy.depth == "base tables, re-evaluate" and not isinstance(view.definition, Rel)
+            recompute = always or must_reevaluate(view.definition, event)
+        return self.reevaluation(view, context) if recompute else self.increment(view, context)
+
+    def increment(self, view: ViewDefinition, context: Context) -> Statement | None:
+        """Q += ΔQ"""
+        assert context.event is not None
+        context = context.binding(frozenset(view.inputs))
+        change = simplify(delta(view.definition, context.event), context, self.trace)
         if change == ZERO:
             return None
-        verify(change, "delta", bound=context.bound, where=f"{view.name} on {event}")
-        if any(isinstance(n, (Bind, Exists)) and event.relation in relations(n) for n in walk(view.definition)):
+        verify(change, "delta", bound=context.bound, where=self.trace.place)
+        if nested_changes(view.definition, context.event):
             self.trace.record("increment", "§5.1, rule (4) I", view.definition.text, change.text)
         expression = factorize(self.decision(change, context, view), context, self.trace)
         return aim(view, expression, context)
 
-    def reevaluation(self, view: ViewDefinition, event: Event) -> Statement:
-        context = replace(self.context(event), bound=frozenset(view.inputs))
+    def reevaluation(self, view: ViewDefinition, context: Context) -> Statement:
+        """Q := Q, over views that the trigger has refreshed already"""
+        self.trace.record("reevaluate", "§5.1, rule (4) R", view.definition.text, view.definition.text)
+        context = replace(context, bound=frozenset(view.inputs))
         expression = factorize(self.decision(view.definition, context, view), context, self.trace)
         return Statement(view.read, ":=", expression)
-
-    def context(self, event: Event) -> Context:
-        return Context(frozenset(event.params), event, self.static, self.strategy)
 
     # -- where reads go ------------------------------------------------------------------------------------------------
 
     def decision(self, q: Query, context: Context, serving: ViewDefinition) -> Query:
         """⟨Q', M⃗_Q⟩: Q over views."""
-        if self.strategy.depth != "recursive":
+        if context.strategy.depth != "recursive":
             return self.over_base_tables(q)
         why = f"read to refresh {serving.name} when {context.event.relation} changes" if context.event else ""
         return decide(q, context, lambda inner, c: self.name_view(inner, c, serving.name, why), self.trace)
@@ -137,8 +148,7 @@ class Compilation:
     def over_base_tables(self, q: Query) -> Query:
         """Q with every relation read from a view that is the relation itself."""
         if isinstance(q, Rel):
-            columns = next(r.columns for r in self.relations if r.name == q.name)
-            table = Rel(q.name, tuple(c.name for c in columns))
+            table = Rel(q.name, tuple(c.name for c in self.relation(q.name).columns))
             view = self.catalog.root(f"{q.name}_table", table, "the base table itself")
             return View(view.name, (), tuple(q.vars[table.vars.index(v)] for v in self.catalog.views[view.name].outputs))
         return map_children(q, self.over_base_tables)
@@ -151,8 +161,22 @@ class Compilation:
         known = set(self.catalog.views)
         view = self.catalog.view_of(q, serving, f"view cache: {why}")
         if view.name not in known:
+            self.cache_domains[view.name] = self.input_domain(q, context, self.catalog.views[serving].definition)
             self.fill_cache(view.name, context)
         return view
+
+    def input_domain(self, q: Query, context: Context, serving: Query) -> float:
+        """How many input tuples a cache will be asked for: values of the event's columns, or of the query it serves."""
+        estimator = self.estimator
+        known = estimator.distinct(serving)
+        if context.event is not None:
+            relation = estimator.relations[context.event.relation]
+            known |= {f"@{c.name}": estimator.column(relation, c.name) for c in relation.columns}
+        return prod(known.get(v, 1.0) for v in inputs(q))
+
+    @property
+    def estimator(self) -> Estimator:
+        return Estimator({r.name: r for r in self.relations}, self.catalog.views, self.cache_domains)
 
     def fill_cache(self, name: str, context: Context) -> None:
         """§5.1: a cache keeps what was asked for. A miss evaluates the definition over views without inputs."""
@@ -172,8 +196,11 @@ class Compilation:
 # -- small facts about definitions and statements ----------------------------------------------------------------------
 
 
-def walk(q: Query) -> Sequence[Query]:
-    return [q, *(n for c in children(q) for n in walk(c))]
+def nested_changes(q: Query, event: Event) -> bool:
+    """Some nested aggregate of Q reads the relation that the event changes."""
+    if event.relation not in relations(q):
+        return False
+    return isinstance(q, (Bind, Exists)) or any(nested_changes(c, event) for c in children(q))
 
 
 def is_linear(q: Query, relation: str) -> bool:
@@ -206,49 +233,3 @@ def aim(view: ViewDefinition, expression: Query, context: Context) -> Statement:
     target = substitute(view.read, columns)
     assert isinstance(target, View)
     return Statement(target, "+=", substitute(expression, columns))
-
-
-# -- whole scripts -----------------------------------------------------------------------------------------------------
-
-
-def compile_query(name: str, q: Query, schema: Sequence[Relation], strategy: str = "optimized") -> Program:
-    """VT of one query of the calculus: the form in which the paper gives its examples."""
-    return _compile(tuple(schema), (Result(name, (), q),), strategy)
-
-
-def compile_script(script: Script, strategy: str = "optimized") -> Program:
-    """Compile every view of a script into one program; equal auxiliary views are shared across views."""
-    program = _compile(script.relations, script.results, strategy)
-    return replace(program, dialect=script.dialect, source=script.source)
-
-
-def _compile(schema: tuple[Relation, ...], results: tuple[Result, ...], strategy: str) -> Program:
-    compilation = Compilation(schema, strategy_named(strategy))
-    roots = tuple(_root(compilation, r) for r in results)
-    compilation.run()
-    views = compilation.catalog.views
-    triggers = tuple(
-        Trigger(event, order_statements(compilation.statements[event], views))
-        for events in compilation.events(union(*(Rel(r.name, ()) for r in schema)))
-        for event in events
-        if event in compilation.statements
-    )
-    program = Program(schema, tuple(views.values()), triggers, roots, strategy, trace=compilation.trace)
-    verify_program(program)
-    return program
-
-
-def _root(compilation: Compilation, result: Result) -> Result:
-    """The result with its definitions replaced by reads of views."""
-
-    def root(name: str, q: Query, why: str) -> Query:
-        compilation.trace.place = name
-        definition = simplify(q, Context(static=compilation.static), compilation.trace)
-        verify(definition, "definition", where=name)
-        return compilation.catalog.root(name, definition, why)
-
-    rows = None if result.rows is None else root(result.name, result.rows, f"the rows of {result.name}")
-    lookups = tuple(
-        (var, root(f"{result.name}_{var}", q, f"an aggregate of {result.name}")) for var, q in result.lookups
-    )
-    return replace(result, rows=rows, lookups=lookups)

@@ -147,3 +147,18 @@ class Program:
 
     def result(self, name: str) -> Result:
         return next(r for r in self.results if r.name == name)
+
+    def to_text(self) -> str:
+        """The program in the paper's notation (Figure 4); :meth:`from_text` reads it back."""
+        from viewlet.program.text import program_to_text
+
+        return program_to_text(self)
+
+    @staticmethod
+    def from_text(text: str) -> Program:
+        from viewlet.program.text import program_from_text
+
+        return program_from_text(text)
+
+    def __str__(self) -> str:
+        return self.to_text()

@@ -56,14 +56,14 @@ def _verify_trigger(trigger: Trigger, program: Program) -> None:
 
 
 def _verify_statement(statement: Statement, event: Event, where: str, program: Program) -> None:
-    """Both sides of += and := range over the same variables, apart from those that are given."""
+    """The expression gives every variable of the target that the event does not; what else it binds is summed out."""
     target, expression = statement.target, statement.expression
     given = frozenset(event.params) | frozenset(target.inputs)
     _verify_reads(target, where, program)
     verify(expression, "statement", bound=given, bulk=event.kind == "Δ", where=where)
     _verify_reads(expression, where, program)
     _verify_update(expression, event, where, program)
-    _same(where, "loop variables", frozenset(target.outputs) - given, outputs(expression) - given)
+    _within(where, frozenset(target.outputs), outputs(expression) | given)
 
 
 def _verify_result(result: Result, program: Program) -> None:

@@ -40,12 +40,16 @@ def relation(source: Source, statement: Statement) -> Relation:
         hint = "list the columns: CREATE TABLE name (column type, …); a query is a CREATE MATERIALIZED VIEW"
         raise source.unsupported(schema, "CREATE TABLE … AS", hint)
     if not isinstance(schema, exp.Schema):
-        raise source.error(schema, f"{statement.kind.lower()} {schema.name} has no columns", "list them: (column type, …)")
+        raise source.error(
+            schema, f"{statement.kind.lower()} {schema.name} has no columns", "list them: (column type, …)"
+        )
     columns = tuple(_column(source, definition) for definition in schema.expressions)
     for i, column in enumerate(columns):
         if any(column.name == earlier.name for earlier in columns[:i]):
             raise source.error(schema.expressions[i], f"column {column.name} is defined twice", "rename one of them")
-    return _with_options(source, Relation(defined_name(source, schema.this), columns, statement.kind == "TABLE"), statement)
+    return _with_options(
+        source, Relation(defined_name(source, schema.this), columns, statement.kind == "TABLE"), statement
+    )
 
 
 def refuse_modifiers(source: Source, tree: exp.Create) -> None:
@@ -130,7 +134,9 @@ def _positive(source: Source, option: Option) -> Fraction:
     except ValueError:
         value = Fraction(0)
     if value <= 0 or option.is_string:
-        raise source.error(option.token, f"option {option.name} must be a positive number", f"write {option.name} = 100")
+        raise source.error(
+            option.token, f"option {option.name} must be a positive number", f"write {option.name} = 100"
+        )
     return value
 
 

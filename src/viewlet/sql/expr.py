@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from viewlet.algebra.query import Compare, Query
-from viewlet.algebra.terms import FALSE, NULL, ZERO_TERM, Const, Term, Var, op
-from viewlet.schema import Type
+from viewlet.algebra.terms import FALSE, NEGATED, NULL, TRUE, ZERO_TERM, Const, Term, Var, op
+from viewlet.schema import BOOLEAN, Type
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,8 @@ class Expr:
     ``hidden`` are the guards that a comparison of ``bare`` does not imply: ``bare`` has a value where ``term`` is NULL
     (the 0 that a SUM of nothing is in the calculus). ``binds`` define the variables of nested aggregates in the term;
     they stand in the product where the term is used. ``type`` is None only for a bare NULL.
+
+    A condition may say in plain factors where it is TRUE and where it is FALSE; NOT then only swaps the two.
     """
 
     term: Term
@@ -25,6 +27,8 @@ class Expr:
     guards: tuple[Query, ...] = ()
     hidden: tuple[Query, ...] = ()
     binds: tuple[Query, ...] = ()
+    true: tuple[Query, ...] | None = None
+    false: tuple[Query, ...] | None = None
 
     @property
     def nullable(self) -> bool:
@@ -81,9 +85,48 @@ def merge(parts: Iterable[tuple[Query, ...]]) -> tuple[Query, ...]:
     return tuple(dict.fromkeys(q for part in parts for q in part))
 
 
-def comparison(symbol: str, left: Expr, right: Expr) -> tuple[Query, ...]:
-    """l θ r as factors. Only an ``=`` of two sides that may both be NULL needs the guards of one of them."""
+def compared(symbol: str, left: Expr, right: Expr) -> Expr:
+    """l θ r."""
+    both = strict(symbol, BOOLEAN, left, right)
+    return replace(both, true=_factors(symbol, left, right), false=_factors(NEGATED[symbol], left, right))
+
+
+def _factors(symbol: str, left: Expr, right: Expr) -> tuple[Query, ...]:
+    """Only an ``=`` of two sides that may both be NULL needs the guards of one of them."""
     guards = left.hidden + right.hidden
     if symbol == "=" and left.nullable and right.nullable:
         guards += min(left.guards, right.guards, key=len)
-    return merge((left.binds, right.binds, (Compare(symbol, left.bare, right.bare),), guards))
+    return merge([(Compare(symbol, left.bare, right.bare),), guards])
+
+
+def negation(inner: Expr) -> Expr:
+    return replace(strict("not", BOOLEAN, inner), true=inner.false, false=inner.true)
+
+
+def conjunction(parts: Sequence[Expr]) -> Expr:
+    """Three-valued AND: TRUE where every part is."""
+    both = loose(op("and", *(p.term for p in parts)), BOOLEAN, any(p.nullable for p in parts), parts)
+    return parts[0] if len(parts) == 1 else replace(both, true=merge(_true(p) for p in parts))
+
+
+def disjunction(parts: Sequence[Expr]) -> Expr:
+    """Three-valued OR: FALSE where every part is."""
+    either = loose(op("or", *(p.term for p in parts)), BOOLEAN, any(p.nullable for p in parts), parts)
+    return parts[0] if len(parts) == 1 else replace(either, false=merge(_true(negation(p)) for p in parts))
+
+
+def null_test(inner: Expr) -> Expr:
+    """IS NULL."""
+    test = loose(op("is_null", inner.term) if inner.nullable else FALSE, BOOLEAN, False, [inner])
+    return replace(test, false=inner.guards) if inner.nullable else test
+
+
+def holds(condition: Expr) -> tuple[Query, ...]:
+    """The factors that are 1 where the condition is TRUE, and 0 where it is FALSE or NULL."""
+    return merge([condition.binds, _true(condition)])
+
+
+def _true(condition: Expr) -> tuple[Query, ...]:
+    if condition.term == TRUE:
+        return ()
+    return (Compare("=", condition.term, TRUE),) if condition.true is None else condition.true

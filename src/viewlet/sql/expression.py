@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from sqlglot import exp
 
 from viewlet.algebra.terms import FALSE, NULL, TRUE, Term, op
 from viewlet.schema import BIGINT, BOOLEAN, DATE, DOUBLE, Type
 from viewlet.sql.ddl import data_type
-from viewlet.sql.expr import Expr, constant, divide, loose, strict
+from viewlet.sql.expr import (
+    Expr,
+    compared,
+    conjunction,
+    constant,
+    disjunction,
+    divide,
+    loose,
+    negation,
+    null_test,
+    strict,
+)
 from viewlet.sql.interval import interval
 from viewlet.sql.scope import Scope
 from viewlet.sql.types import (
@@ -30,7 +41,14 @@ from viewlet.sql.unsupported import refuse
 Rule = Callable[[exp.Expr, Scope], Expr]
 RULES: dict[type[exp.Expr], Rule] = {}
 
-COMPARISONS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
+COMPARISONS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
 
 
 def translates(*kinds: type[exp.Expr]) -> Callable[[Rule], Rule]:
@@ -82,7 +100,9 @@ def _literal(node: exp.Expr, scope: Scope) -> Expr:
         return string_literal(node.this)
     result = number_literal(node.this)
     if result is None:
-        raise scope.session.source.error(node, f"{node.this} does not fit a BIGINT or a DECIMAL", "use a smaller number")
+        raise scope.session.source.error(
+            node, f"{node.this} does not fit a BIGINT or a DECIMAL", "use a smaller number"
+        )
     return result
 
 
@@ -124,7 +144,7 @@ def _moment(node: exp.Expr, scope: Scope, target: Type) -> Expr:
 
 # -- arithmetic --------------------------------------------------------------------------------------------------------
 
-_SYMBOLS = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
+_SYMBOLS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
 
 
 @translates(exp.Add, exp.Sub, exp.Mul, exp.Div)
@@ -214,7 +234,9 @@ def matched(node: exp.Expr, scope: Scope, left: Expr, right: Expr) -> tuple[Expr
     """Both sides of a comparison, made comparable."""
     pair = comparable(left, right)
     if pair is None:
-        raise scope.session.source.error(node, f"cannot compare {_a(left)} with {_a(right)}", _compare_hint(left, right))
+        raise scope.session.source.error(
+            node, f"cannot compare {_a(left)} with {_a(right)}", _compare_hint(left, right)
+        )
     return pair
 
 
@@ -227,57 +249,41 @@ def _compare_hint(left: Expr, right: Expr) -> str:
     return "compare numbers with numbers, strings with strings, dates with dates"
 
 
-def compared(symbol: str, left: Expr, right: Expr) -> Expr:
-    return strict(symbol, BOOLEAN, left, right)
-
-
 @translates(*COMPARISONS)
 def _comparison(node: exp.Expr, scope: Scope) -> Expr:
     sides = expression(node.this, scope), expression(node.expression, scope)
     return compared(COMPARISONS[type(node)], *matched(node, scope, *sides))
 
 
-@translates(exp.And, exp.Or)
-def _connective(node: exp.Expr, scope: Scope) -> Expr:
-    return connect(node.key, [boolean(node.this, scope), boolean(node.expression, scope)])
+@translates(exp.And)
+def _and(node: exp.Expr, scope: Scope) -> Expr:
+    return conjunction([boolean(node.this, scope), boolean(node.expression, scope)])
 
 
-def connect(word: str, parts: Sequence[Expr]) -> Expr:
-    """Three-valued AND and OR."""
-    if len(parts) == 1:
-        return parts[0]
-    return loose(op(word, *(p.term for p in parts)), BOOLEAN, any(p.nullable for p in parts), parts)
+@translates(exp.Or)
+def _or(node: exp.Expr, scope: Scope) -> Expr:
+    return disjunction([boolean(node.this, scope), boolean(node.expression, scope)])
 
 
 @translates(exp.Not)
-def _negation(node: exp.Expr, scope: Scope) -> Expr:
+def _not(node: exp.Expr, scope: Scope) -> Expr:
     return negation(boolean(node.this, scope))
-
-
-def negation(inner: Expr) -> Expr:
-    return strict("not", BOOLEAN, inner)
 
 
 @translates(exp.Between)
 def _between(node: exp.Expr, scope: Scope) -> Expr:
-    low, high = bounds(node)
-    return connect("and", [_comparison(low, scope), _comparison(high, scope)])
-
-
-def bounds(node: exp.Expr) -> tuple[exp.GTE, exp.LTE]:
     """x BETWEEN a AND b is x >= a AND x <= b."""
-    low = exp.GTE(this=node.this.copy(), expression=node.args["low"].copy())
-    high = exp.LTE(this=node.this.copy(), expression=node.args["high"].copy())
-    low.parent = high.parent = node.parent
-    return low, high
+    value = expression(node.this, scope)
+    low, high = expression(node.args["low"], scope), expression(node.args["high"], scope)
+    sides = (">=", matched(node, scope, value, low)), ("<=", matched(node, scope, value, high))
+    return conjunction([compared(symbol, *pair) for symbol, pair in sides])
 
 
 @translates(exp.Is)
 def _is(node: exp.Expr, scope: Scope) -> Expr:
     match node.expression:
         case exp.Null():
-            inner = expression(node.this, scope)
-            return loose(op("is_null", inner.term) if inner.nullable else FALSE, BOOLEAN, False, [inner])
+            return null_test(expression(node.this, scope))
         case exp.Boolean(this=True):
             inner = boolean(node.this, scope)
             return loose(op("coalesce", inner.term, FALSE), BOOLEAN, False, [inner])
@@ -333,4 +339,3 @@ def unified(node: exp.Expr, scope: Scope, parts: list[Expr]) -> tuple[list[Expr]
             raise scope.session.source.error(node, f"{type_} and {part.type} have no common type", hint)
         type_ = wider
     return [convert(p, type_) for p in parts], type_
-

@@ -30,7 +30,9 @@ def interval(source: Source, node: exp.Interval) -> tuple[int, int]:
         return int(count) * _MONTHS[unit], 0
     if unit in _MICROSECONDS and (count * _MICROSECONDS[unit]).denominator == 1:
         return 0, int(count * _MICROSECONDS[unit])
-    raise source.error(node, f"INTERVAL {count} {unit or '?'} is not understood", "write INTERVAL '3' MONTH, or DAY, HOUR, …")
+    raise source.error(
+        node, f"INTERVAL {count} {unit or '?'} is not understood", "write INTERVAL '3' MONTH, or DAY, HOUR, …"
+    )
 
 
 def _count(source: Source, node: exp.Interval) -> Fraction:

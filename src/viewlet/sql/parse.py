@@ -12,7 +12,7 @@ from typing import Literal
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, TokenError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from viewlet.errors import SqlError
 from viewlet.sql.source import Source

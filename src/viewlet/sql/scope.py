@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -34,10 +34,13 @@ class Names:
                 self._base[name] = base
                 return name
 
-    def copy(self, q: Query, keep: frozenset[str]) -> Query:
-        """Q with fresh names for all but its inputs and ``keep``: two copies may stand in one product."""
-        local = sorted(variables(q) - keep - inputs(q))
-        return rename(q, {old: self.fresh(old) for old in local})
+    def apart(self, queries: Iterable[Query], keep: Iterable[str] = ()) -> list[Query]:
+        """Queries over the same variables, so renamed that all may stand in one product; inputs and ``keep`` stay."""
+        first, *others = queries
+        return [first, *(self._copy(q, frozenset(keep)) for q in others)]
+
+    def _copy(self, q: Query, keep: frozenset[str]) -> Query:
+        return rename(q, {old: self.fresh(old) for old in sorted(variables(q) - keep - inputs(q))})
 
 
 @dataclass

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable
 
 from sqlglot import exp
-from sqlglot.tokens import Token
+from sqlglot.tokenizer_core import Token
 
 from viewlet.errors import SqlError, UnsupportedError
 

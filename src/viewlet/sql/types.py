@@ -99,9 +99,10 @@ def timestamp_literal(text: str) -> Expr | None:
     match = _TIMESTAMP.fullmatch(text.strip())
     if match is None:
         return None
-    *parts, places = match.groups(default="0")
+    year, month, day, hour, minute, second, places = match.groups(default="0")
+    micro = int(places.ljust(6, "0"))
     try:
-        moment = dt.datetime(*map(int, parts), int(places.ljust(6, "0")))  # type: ignore[arg-type]
+        moment = dt.datetime(int(year), int(month), int(day), int(hour), int(minute), int(second), micro)
     except ValueError:
         return None
     return constant(timestamp((moment - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)), TIMESTAMP)
@@ -134,16 +135,19 @@ def convert(expr: Expr, type_: Type | None) -> Expr:
 def comparable(left: Expr, right: Expr) -> tuple[Expr, Expr] | None:
     """Both sides of a comparison as numbers or strings that may be compared, or None."""
     left, right = _read_literal(left, right), _read_literal(right, left)
-    if left.type is None or right.type is None:
-        return left, right
-    kinds = (left.type.kind, right.type.kind)
-    if kinds == ("DATE", "TIMESTAMP"):
-        return _at_day(left, right)
-    if kinds == ("TIMESTAMP", "DATE"):
-        right, left = _at_day(right, left)
-        return left, right
-    same = kinds[0] == kinds[1] or (left.type.is_numeric and right.type.is_numeric)
-    return (left, right) if same else None
+    match left.type, right.type:
+        case None, _:
+            return left, right
+        case _, None:
+            return left, right
+        case Type("DATE"), Type("TIMESTAMP"):
+            return _at_day(left, right)
+        case Type("TIMESTAMP"), Type("DATE"):
+            day, moment = _at_day(right, left)
+            return moment, day
+        case a, b if a.kind == b.kind or (a.is_numeric and b.is_numeric):
+            return left, right
+    return None
 
 
 def _at_day(day: Expr, moment: Expr) -> tuple[Expr, Expr]:
@@ -178,5 +182,3 @@ def shift(expr: Expr, months: int, microseconds: int) -> Expr:
 def negated(expr: Expr) -> Expr:
     assert expr.type is not None
     return strict("*", expr.type, constant(number(-1), INTEGER), expr)
-
-

@@ -1,0 +1,111 @@
+"""Whole scripts: every view of a script into one program; equal auxiliary views are shared across views."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from types import MappingProxyType
+from typing import TypedDict
+
+from viewlet.algebra.query import Query, Rel, union
+from viewlet.algebra.verify import verify
+from viewlet.compiler.context import Context
+from viewlet.compiler.order import order_statements
+from viewlet.compiler.search import cheapest_choices, total_cost
+from viewlet.compiler.simplify import simplify
+from viewlet.compiler.strategy import Choice, Strategy, strategy_named
+from viewlet.compiler.transform import Compilation
+from viewlet.errors import Error
+from viewlet.program.trigger import Program, Result, Script, Trigger
+from viewlet.program.verify import verify_program
+from viewlet.schema import Relation
+
+
+class RelationStatistics(TypedDict, total=False):
+    """What is known of a relation's traffic; overrides what the script declares."""
+
+    rate: float
+    rows: int
+    distinct: Mapping[str, int]
+
+
+Statistics = Mapping[str, RelationStatistics]
+
+
+def compile_query(name: str, q: Query, schema: Sequence[Relation], strategy: str = "optimized") -> Program:
+    """VT of one query of the calculus: the form in which the paper gives its examples."""
+    return _compile(tuple(schema), (Result(name, (), q),), strategy)
+
+
+def compile_script(script: Script, strategy: str = "optimized", statistics: Statistics | None = None) -> Program:
+    """The trigger program of a script under one of the five strategies."""
+    schema = tuple(_informed(r, statistics or {}) for r in script.relations)
+    unknown = sorted(set(statistics or {}) - {r.name for r in schema})
+    if unknown:
+        raise Error(f"statistics for {unknown[0]!r}, which the script does not create")
+    program = _compile(schema, script.results, strategy)
+    return replace(program, dialect=script.dialect, source=script.source)
+
+
+def _informed(relation: Relation, statistics: Statistics) -> Relation:
+    known = statistics.get(relation.name, {})
+    return replace(
+        relation,
+        rate=Fraction(known.get("rate", relation.rate)),
+        rows=known.get("rows", relation.rows),
+        distinct=MappingProxyType({**relation.distinct, **known.get("distinct", {})}),
+    )
+
+
+def _compile(schema: tuple[Relation, ...], results: tuple[Result, ...], strategy: str) -> Program:
+    chosen = strategy_named(strategy)
+    choices: Mapping[tuple[str, str], Choice] = {}
+    if chosen.search:
+        scratch, _ = _start(schema, results, chosen, {})
+        choices = cheapest_choices(scratch)
+    compilation, roots = _start(schema, results, chosen, choices)
+    compilation.run()
+    program = Program(
+        schema,
+        tuple(compilation.catalog.views.values()),
+        _triggers(compilation),
+        roots,
+        strategy,
+        trace=compilation.trace,
+    )
+    verify_program(program)
+    return replace(program, statistics=MappingProxyType(total_cost(program, compilation.cache_domains)))
+
+
+def _start(
+    schema: tuple[Relation, ...], results: tuple[Result, ...], strategy: Strategy, choices: Mapping[tuple[str, str], Choice]
+) -> tuple[Compilation, tuple[Result, ...]]:
+    compilation = Compilation(schema, strategy, choices=choices)
+    return compilation, tuple(_root(compilation, r) for r in results)
+
+
+def _root(compilation: Compilation, result: Result) -> Result:
+    """The result with its definitions replaced by reads of views."""
+
+    def root(name: str, q: Query, why: str) -> Query:
+        compilation.trace.place = name
+        definition = simplify(q, Context(static=compilation.static), compilation.trace)
+        verify(definition, "definition", where=name)
+        return compilation.catalog.root(name, definition, why)
+
+    rows = None if result.rows is None else root(result.name, result.rows, f"the rows of {result.name}")
+    lookups = tuple(
+        (var, root(f"{result.name}_{var}", q, f"an aggregate of {result.name}")) for var, q in result.lookups
+    )
+    return replace(result, rows=rows, lookups=lookups)
+
+
+def _triggers(compilation: Compilation) -> tuple[Trigger, ...]:
+    everything = union(*(Rel(r.name, ()) for r in compilation.relations))
+    return tuple(
+        Trigger(event, order_statements(compilation.statements[event], compilation.catalog.views))
+        for events in compilation.events(everything)
+        for event in events
+        if event in compilation.statements
+    )

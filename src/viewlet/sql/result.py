@@ -1,0 +1,96 @@
+"""A view → :class:`~viewlet.program.trigger.Result`: sums over products below, what is not linear on top."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from sqlglot import exp
+
+from viewlet.algebra.query import Bind, Compare, Query, Sum, factors, inputs, join, outputs, rename, sum_
+from viewlet.algebra.terms import Var
+from viewlet.program.trigger import Result, ResultColumn
+from viewlet.schema import INTEGER
+from viewlet.sql.parse import Statement
+from viewlet.sql.scope import Names, Scope, Session
+from viewlet.sql.table import Aggregation, OutputColumn, aggregation, block, is_aggregating, table, view_columns
+
+
+def result(session: Session, name: str, statement: Statement) -> Result:
+    tree = statement.tree.expression
+    while isinstance(tree, exp.Subquery) and not tree.args.get("alias"):
+        tree = tree.this
+    found = _linear(session, tree) or _general(session, tree)
+    names = view_columns(session, statement.tree, [c.name for c in found.columns])
+    columns = tuple(replace(c, name=n) for c, n in zip(found.columns, names, strict=True))
+    return replace(found, name=name, columns=columns, sql=statement.text)
+
+
+def _columns(columns: Iterable[OutputColumn]) -> tuple[ResultColumn, ...]:
+    return tuple(ResultColumn(c.name, c.expr.type or INTEGER, c.expr.nullable, c.expr.term) for c in columns)
+
+
+def _linear(session: Session, tree: exp.Expr) -> Result | None:
+    """One aggregating block: rows are its groups and every aggregate is a map of its own, looked up by the keys."""
+    if not isinstance(tree, exp.Select) or not is_aggregating(tree) or tree.args.get("distinct"):
+        return None
+    found = aggregation(tree, block(tree, Scope(session)))
+    lookups = _lookups(found)
+    if lookups is None:
+        return None
+    return Result(
+        "",
+        _columns(found.columns),
+        found.grouping.rows if found.grouping.grouped else None,
+        lookups,
+        found.having.term if found.having is not None else None,
+    )
+
+
+def _lookups(found: Aggregation) -> tuple[tuple[str, Query], ...] | None:
+    """Aggregates, and the subqueries of SELECT and HAVING, as closed maps over the keys; None where one is not."""
+    result = [(var, q) for q, var in found.grouping.lookups.items()]
+    exprs = [c.expr for c in found.columns] + ([found.having] if found.having is not None else [])
+    for bind in dict.fromkeys(b for e in exprs for b in e.binds):
+        assert isinstance(bind, Bind)
+        closed = _closed(bind.query, frozenset(found.grouping.keys))
+        if closed is None:
+            return None
+        result.append((bind.var, closed))
+    return tuple(result)
+
+
+def _closed(q: Query, keys: frozenset[str]) -> Query | None:
+    """Sum(R(x) ⋈ [x = k]) as Sum_k(R(k)): a subquery correlated by equality to keys is a map over them."""
+    for key in sorted(inputs(q)):
+        body = q.query if isinstance(q, Sum) else q
+        group = q.group if isinstance(q, Sum) else outputs(q)
+        column = _equal_column(body, key)
+        if key not in keys or column is None:
+            return None
+        rest = [f for f in factors(body) if not (isinstance(f, Compare) and _is_equality(f, column, key))]
+        q = sum_(group | {key}, rename(join(*rest), {column: key}))
+    return q if not inputs(q) else None
+
+
+def _equal_column(body: Query, key: str) -> str | None:
+    """The output x of the product that a factor [x = key] ties to the key."""
+    for column in sorted(outputs(body)):
+        if any(isinstance(f, Compare) and _is_equality(f, column, key) for f in factors(body)):
+            return column
+    return None
+
+
+def _is_equality(f: Compare, column: str, key: str) -> bool:
+    return f.op == "=" and {f.left, f.right} == {Var(column), Var(key)}
+
+
+def _general(session: Session, tree: exp.Expr) -> Result:
+    """Any query as a bag of rows whose columns are all variables."""
+    session = replace(session, names=Names())
+    distinct = isinstance(tree, exp.Select) and bool(tree.args.get("distinct"))
+    if isinstance(tree, exp.Select) and distinct:
+        tree = tree.copy()
+        tree.set("distinct", None)
+    rows, columns = table(tree, Scope(session)).projected(session.names)
+    return Result("", _columns(columns), rows, distinct=distinct)
