@@ -33,7 +33,7 @@ def rows(data: Any) -> Iterator[dict[str, Any]]:
 
 
 def events(data: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """(op, relation, row) of a batch: columns ``op``, ``relation``, and either ``row`` or a struct for each relation."""
+    """(op, relation, row) of a batch with columns ``op``, ``relation``, and ``row`` or a struct for each relation."""
     table = as_table(data)
     names = set(table.column_names)
     if not {"op", "relation"} <= names:

@@ -74,18 +74,23 @@ def _decimal(value: object, type_: Type) -> Scalar:
 
 
 def _decimal_fraction(value: object, type_: Type) -> Fraction:
-    try:
-        if isinstance(value, str):
-            value = Decimal(value)
-        if isinstance(value, Decimal) and value.is_finite() and not -1000 < int(value.as_tuple().exponent) < 1000:
-            raise UnfitError(f"{value} does not fit {type_}")  # before a fraction of a billion digits is made of it
-        if isinstance(value, (Decimal, float, numbers.Integral)) and not isinstance(value, bool):
-            return Fraction(value)
-    except UnfitError:
-        raise
-    except (InvalidOperation, ValueError, OverflowError):
-        pass  # not a numeral, NaN, or an infinity
+    match _numeral(value) if isinstance(value, str) else value:
+        case Decimal() as number if number.is_finite():
+            if not -1000 < int(number.as_tuple().exponent) < 1000:  # or a fraction of a billion digits would be made
+                raise UnfitError(f"{value} does not fit {type_}")
+            return Fraction(number)
+        case float() as number if math.isfinite(number):
+            return Fraction(number)
+        case numbers.Integral() as number if not isinstance(number, bool):
+            return Fraction(int(number))
     raise _expected("a Decimal, an int or a numeral in a str", value, type_)
+
+
+def _numeral(text: str) -> Decimal | None:
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        return None
 
 
 def _date(value: object, type_: Type) -> Scalar:
@@ -108,9 +113,7 @@ def _timestamp(value: object, type_: Type) -> Scalar:
     if not isinstance(value, dt.datetime):
         raise _expected("a datetime.datetime", value, type_)
     if value.tzinfo is not None:
-        raise UnfitError(
-            f"{value} has a time zone, {type_} has none; convert it to the one you mean and drop it"
-        )
+        raise UnfitError(f"{value} has a time zone, {type_} has none; convert it to the one you mean and drop it")
     if getattr(value, "nanosecond", 0):
         raise UnfitError(f"{value} is finer than the microseconds of {type_}")
     return (value - MIDNIGHT) // MICROSECOND

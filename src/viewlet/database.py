@@ -134,9 +134,11 @@ class Database:
         for relation in self._program.relations:
             if relation.name == name:
                 return relation
-        is_view = any(result.name == name for result in self._program.results)
-        what = "is a view: it follows from its tables" if is_view else "there is no such stream or table"
-        raise DataError(what, relation=str(name), row=number, value=name)
+        if any(result.name == name for result in self._program.results):
+            raise DataError("is a view: it follows from its tables", relation=str(name), row=number, value=name)
+        there = ", ".join(relation.name for relation in self._program.relations) or "none"
+        message = f"there is no such stream or table; there are: {there}"
+        raise DataError(message, relation=str(name), row=number, value=name)
 
     def _check_deletes(self, changes: list[_Change]) -> None:
         """In the batch's own order: what it inserted before, it may delete."""
@@ -157,8 +159,10 @@ class Database:
                 self._fire(step)
                 done.append(step)
             rows = {name: self.view(name).weights() for name in self._subscriptions}
-        except BaseException:
+        except BaseException as error:
             self._restore(done)
+            if isinstance(error, (ValueError, ArithmeticError)):
+                raise Error(f"a view cannot be computed with these rows, so nothing changed: {error}") from error
             raise
         self._subscriptions.publish(rows)
 

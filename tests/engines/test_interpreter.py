@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from viewlet.algebra.evaluate import Entries, Key, over, evaluate
+from viewlet.algebra.evaluate import Entries, Key, evaluate, over
 from viewlet.algebra.query import View
 from viewlet.algebra.text import parse
 from viewlet.engines.interpreter import Interpreter
@@ -57,7 +57,7 @@ def agrees_with_definitions(engine: Interpreter, p: Program) -> None:
         assert engine.entries(v.name) == expected, v.name
 
 
-# -- Example 1: the size of R × S ----------------------------------------------------------------------------------------
+# -- Example 1: the size of R × S --------------------------------------------------------------------------------------
 
 R, S = relation("R", "a"), relation("S", "b")
 EXAMPLE_1 = program(
@@ -98,7 +98,7 @@ def test_a_program_for_inserts_refuses_deletes() -> None:
         engine.apply("-", "R", (1,))
 
 
-# -- Example 2: sum(LI.PRICE * O.XCH) ------------------------------------------------------------------------------------
+# -- Example 2: sum(LI.PRICE * O.XCH) ----------------------------------------------------------------------------------
 
 ORDERS, LINEITEM = relation("O", "ordk custk xch"), relation("LI", "ordk partk price")
 
@@ -184,7 +184,7 @@ def test_bulk_updates_with_inserts_deletes_and_multiplicities() -> None:
     assert engine.table("O") == {(2, 1, 5): 1, (3, 3, 3): 1}
 
 
-# -- which version a statement reads -------------------------------------------------------------------------------------
+# -- which version a statement reads -----------------------------------------------------------------------------------
 
 SWAPPED = view("left[][x]", "0 * R(x)"), view("right[][x]", "0 * R(x)")
 
@@ -237,7 +237,7 @@ def test_a_trigger_may_not_read_the_base_table_it_changes() -> None:
         Interpreter(ambiguous)
 
 
-# -- static tables and starting points -----------------------------------------------------------------------------------
+# -- static tables and starting points ---------------------------------------------------------------------------------
 
 NATION = relation("N", "a region", static=True)
 BY_REGION = program(
@@ -273,7 +273,7 @@ def test_a_view_that_is_not_empty_over_an_empty_database() -> None:
     assert engine.entries("q") == {(0,): 1}
 
 
-# -- view caches (§5.1) ----------------------------------------------------------------------------------------------------
+# -- view caches (§5.1) ------------------------------------------------------------------------------------------------
 
 BIDS = relation("bids", "price volume")
 ASKED = relation("asked", "p")
@@ -293,9 +293,7 @@ VWAP_LIKE = program(
     trigger("+", ASKED, "answer[][@p] += above[@p][]", "askers[][@p] += 1"),
     trigger("-", ASKED, "answer[][@p] += above[@p][] * -1", "askers[][@p] += -1"),
     trigger("+", BIDS, DEPTH, "volume[][@price] += @volume", "answer[][p] := askers[][p] * above[p][]"),
-    trigger(
-        "-", BIDS, f"{DEPTH} * -1", "volume[][@price] += @volume * -1", "answer[][p] := askers[][p] * above[p][]"
-    ),
+    trigger("-", BIDS, f"{DEPTH} * -1", "volume[][@price] += @volume * -1", "answer[][p] := askers[][p] * above[p][]"),
 )
 
 

@@ -75,7 +75,7 @@ class Grower:
         for _ in range(self.draw(st.integers(0, 3))):
             make = self.draw(st.sampled_from(self.flat + (self.nested if depth else ())))
             q = join(q, make(self, scope | outputs(q), depth))
-        return q
+        return join(q, self.tested(outputs(q), scope)) if outputs(q) and self.chance(5) else q
 
     def summed(self, q: Query, keep: Names) -> Query:
         """Sum out some of Q's outputs, none of ``keep``."""
@@ -100,10 +100,15 @@ class Grower:
         return Value(self.arithmetic(scope))
 
     def computed(self, scope: Names, depth: int) -> Query:
-        """(x := term), where x is new or, so that it tests, bound already."""
-        if self.chance(3):
-            return Bind(self.column("c", scope), Value(self.text(scope)))
-        return Bind(self.column("x", scope), Value(self.arithmetic(scope)))
+        """(x := term)"""
+        letter, term = ("c", self.text(scope)) if self.chance(3) else ("x", self.arithmetic(scope))
+        return Bind(self.fresh(letter), Value(term))
+
+    def tested(self, own: Names, scope: Names) -> Query:
+        """(x := term) where this very product binds x already: an equality."""
+        var = self.draw(st.sampled_from(sorted(own)))
+        known = (scope | own) - {var}
+        return Bind(var, Value(self.text(known) if is_string(var) else self.arithmetic(known)))
 
     # -- nested queries ------------------------------------------------------------------------------------------------
 

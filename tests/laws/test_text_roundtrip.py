@@ -26,6 +26,7 @@ from viewlet.algebra.terms import COMPARISONS, NULL, Const, Term, Var, date, num
 from viewlet.algebra.text import ParseError, parse, parse_term, pretty
 
 NAMES = st.sampled_from(["a", "b", "@x", "b1.price", "ok′", "Δt", "Sum", "DATE", "and", "x₁"])
+RELATIONS = NAMES.filter(lambda name: not name.startswith("Δ"))  # ΔR(a) is the update to R
 NAME_LISTS = st.lists(NAMES, max_size=3, unique=True).map(tuple)
 NUMBERS = st.one_of(st.integers(), st.fractions(max_denominator=60)).map(number)
 STRINGS = st.text(max_size=8).map(string)
@@ -69,8 +70,8 @@ def larger(smaller: st.SearchStrategy[Query]) -> st.SearchStrategy[Query]:
 
 
 ATOMS = st.one_of(
-    st.builds(Rel, NAMES, NAME_LISTS),
-    st.builds(Delta, NAMES, NAME_LISTS),
+    st.builds(Rel, RELATIONS, NAME_LISTS),
+    st.builds(Delta, RELATIONS, NAME_LISTS),
     st.builds(View, NAMES, NAME_LISTS, NAME_LISTS),
     st.builds(Value, TERMS),
     st.builds(Compare, st.sampled_from(sorted(COMPARISONS)), TERMS, TERMS),
@@ -128,6 +129,10 @@ def test_pretty_by_example():
     )
 
 
+def test_a_view_may_be_called_sum():
+    assert parse("Sum[x][a, b]") == View("Sum", ("x",), ("a", "b"))
+
+
 def test_what_is_not_in_normal_form_is_brought_into_it():
     assert parse("2 * S(b) * R(a) * 3").text == "R(a) * S(b) * 6"
     assert parse("((R(a) + S(a)) + -1 * R(a))").text == "S(a)"
@@ -143,6 +148,7 @@ def test_what_is_not_in_normal_form_is_brought_into_it():
         ("R(a) * ", "expected a name, found 'the end'", 8),
         ("[a b]", "expected a comparison, found 'b'", 4),
         ("{(a + b - c)}", "expected ')', found '-'", 9),
+        ("{(a + b + c)}", "expected ')', found '+'", 9),
         ("{(a)}", "expected an operator, found ')'", 4),
         ("{sin(a)}", "no such operator: sin", 2),
         ("{('x' + 1)}", "cannot apply + to 'x', 1", 2),

@@ -41,11 +41,12 @@ def fresh(db: Database) -> None:
 
 
 def test_the_public_names() -> None:
-    assert viewlet.__all__ == sorted(viewlet.__all__, key=lambda name: (name.startswith("_"), name))
-    assert set(viewlet.__all__) == {
-        "connect", "compile", "Database", "View", "Program", "__version__",
-        "Error", "SqlError", "UnsupportedError", "DataError", "OverflowError_", "CorruptError",
-    }  # fmt: skip
+    assert sorted(viewlet.__all__) == sorted(
+        [
+            *("connect", "compile", "Database", "View", "Program", "__version__"),
+            *("Error", "SqlError", "UnsupportedError", "DataError", "OverflowError_", "CorruptError"),
+        ]
+    )
     assert all(hasattr(viewlet, name) for name in viewlet.__all__)
 
 
@@ -89,7 +90,7 @@ def test_frames(db: Database) -> None:
 
 def test_an_ordered_mix_of_events(db: Database) -> None:
     db.apply([("+", "bids", A), ("+", "brokers", (7, "Kim")), ("+", "bids", C), ("-", "bids", A), (2, "bids", B)])
-    assert db.view("worth").rows() == [(7, 200.0, 2), (8, 100.0, 1)] or db.view("worth").get(broker=7) == (7, 200.0, 2)
+    assert sorted(db.view("worth").rows()) == [(7, 200.0, 2), (8, 100.0, 1)]
     assert db.view("by_name").rows() == [("Kim", 100)]
     fresh(db)
 
@@ -133,7 +134,7 @@ def test_static_tables_may_still_change(db: Database) -> None:
     fresh(db)
 
 
-# -- views -----------------------------------------------------------------------------------------------------------------
+# -- views -------------------------------------------------------------------------------------------------------------
 
 
 def test_a_view_in_all_its_forms(db: Database) -> None:
@@ -160,13 +161,8 @@ def test_html_is_escaped_and_cut(db: Database) -> None:
     assert "&lt;b&gt;" in page
     assert page.count("<tr>") == 21
     assert "20 of 30 rows" in page
-    assert "NULL" in viewlet.Database.view(_empty(), "total")._repr_html_()
-
-
-def _empty() -> Database:
-    database = viewlet.connect()
-    database.execute(SCRIPT)
-    return database
+    db.delete("bids", [(i, i, 1, 1.0) for i in range(30)])
+    assert "<td>NULL</td>" in db.view("total")._repr_html_()
 
 
 def test_get_one_group(db: Database) -> None:
@@ -236,7 +232,7 @@ def test_types_survive_the_way_through() -> None:
     assert db.verify("v") == db.verify("s") == []
 
 
-# -- what changes ----------------------------------------------------------------------------------------------------------
+# -- what changes ------------------------------------------------------------------------------------------------------
 
 
 def test_subscribers_are_told_what_changed_in_order(db: Database) -> None:
@@ -302,14 +298,16 @@ def test_a_change_that_cannot_be_told_is_refused(db: Database) -> None:
     assert db.view("s").rows() == [(None,)]
 
 
-# -- a database that grows -----------------------------------------------------------------------------------------------
+# -- a database that grows ---------------------------------------------------------------------------------------------
 
 
 def test_new_views_start_from_the_rows_that_are_there(db: Database) -> None:
     db.insert("brokers", [(7, "Kim")])
     db.insert("bids", [A, B, C])
     changes = db.view("worth").changes()
-    db.execute("CREATE MATERIALIZED VIEW cheap AS SELECT broker, count(*) AS n FROM bids WHERE price < 1 GROUP BY broker")
+    db.execute(
+        "CREATE MATERIALIZED VIEW cheap AS SELECT broker, count(*) AS n FROM bids WHERE price < 1 GROUP BY broker"
+    )
     db.execute("CREATE STREAM asks (price DOUBLE); -- no view yet")
     assert db.view("cheap").rows() == [(8, 1)]
     assert db.view("by_name").rows() == [("Kim", 150)]
@@ -373,7 +371,7 @@ def test_a_closed_database_says_so(db: Database) -> None:
     db.close()
 
 
-@pytest.mark.parametrize("strategy", ["optimized", "naive", "classical", "reevaluate"])
+@pytest.mark.parametrize("strategy", ["optimized", "cost", "naive", "classical", "reevaluate"])
 def test_every_strategy_gives_the_same_rows(strategy: str) -> None:
     with viewlet.connect(strategy=strategy) as db:
         db.execute(SCRIPT)
@@ -383,3 +381,17 @@ def test_every_strategy_gives_the_same_rows(strategy: str) -> None:
         fresh(db)
         assert sorted(db.view("by_name").rows()) == [("Kim", 150), ("Lee", 400)]
         assert db.program.strategy == strategy
+
+
+def test_compile_gives_the_program_that_a_database_runs(db: Database) -> None:
+    program = viewlet.compile(SCRIPT)
+    assert isinstance(program, viewlet.Program)
+    assert program.triggers == db.program.triggers
+    assert {t.event.relation for t in program.triggers} == {"bids"}, "static tables have no triggers"
+    assert program.strategy == "optimized"
+
+
+def test_sum_of_nothing_in_the_dialect_of_the_paper() -> None:
+    with viewlet.connect(dialect="paper") as db:
+        db.execute(SCRIPT)
+        assert db.view("total").rows() == [(0,)]

@@ -90,6 +90,10 @@ def test_singleton():
     assert GMR.singleton({"a": 1, "b": "x"}, Fraction(1, 3)) == GMR(("b", "a"), {("x", 1): Fraction(1, 3)})
 
 
+def test_prints_in_the_order_of_the_tuples():
+    assert str(GMR(("a",), {(2,): 1, (1,): 1})).splitlines()[2:] == ["1 | 1", "2 | 1"]
+
+
 def test_prints_fractions_and_nothing_at_all():
     assert str(GMR(("a",), {("x",): Fraction(-1, 3)})).splitlines()[-1] == "'x' | (-1 / 3)"
     assert str(GMR(("a",))) == "a | #\n--+--"

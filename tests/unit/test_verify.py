@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 
 from tests.laws.queries import queries
-from viewlet.algebra.query import Join, Sum, Value
+from viewlet.algebra.query import Value
 from viewlet.algebra.terms import Var
 from viewlet.algebra.text import parse
 from viewlet.algebra.verify import VerifyError, verify
@@ -18,6 +18,8 @@ FINE = [
     ("definition", "(R(a, x) + T(a))", "x"),
     ("definition", "(Sum[a](R(a, b)) + Sum[a](S(a, b)))", ""),
     ("definition", "R(a, b) * (T(b) + [a < b])", ""),
+    ("definition", "S(a) * (R(a) + 1)", ""),
+    ("definition", "(x := n) * (n := Sum[](R(b) * [b < x]))", "x"),
     ("delta", "ΔR(a, b) * S(b, c)", ""),
     ("decision", "M(Sum[b](R(a, b))) * [@x < b] * ΔS(b, c)", "@x"),
     ("statement", "q[@x][a] * (n := q_n[][]) * [n < a]", "@x"),
@@ -66,16 +68,17 @@ def test_only_a_bulk_statement_reads_the_update():
         # evaluable
         ("(x := y) * (y := x)", "not evaluable: no order gives x, y a value"),
         ("R(a) * (n := Sum[](S(b) * (x := y) * (y := x)))", "not evaluable: no order gives x, y a value"),
-        # uniform
-        ("(R(a, b) + T(a))", "not uniform: R(a, b) binds a, b but T(a) binds a"),
-        ("(R(a) + 1)", "not uniform: R(a) binds a but 1 binds nothing"),
-        ("R(a) * Exists((S(a, b) + T(a, c)))", "not uniform: S(a, b) binds b but T(a, c) binds c"),
+        # unions: what only some branches bind
+        ("(R(a, b) + T(a))", "not closed: nothing gives b a value"),
+        ("R(a) * Exists((S(a, b) + T(a, c)))", "not closed: nothing gives b, c a value"),
+        ("T(a) * (R(a, b) + S(a) * [b < 3])", "not closed: nothing gives b a value"),
         # free of capture
         ("R(a, b) * Sum[](S(b, c))", "captured: b, summed out in Sum[](S(b, c)), is in use around it"),
         ("R(a, b) * (n := Sum[](S(b, c)))", "captured: b, summed out in Sum[](S(b, c)), is in use around it"),
         ("(n := Sum[](S(n, c)))", "captured: n"),
         ("Sum[](R(a, b) * [a < 2] * (n := Sum[](S(a, c))))", "captured: a, summed out in Sum[](S(a, c))"),
-        ("R(a) * (T(a) + Sum[](S(a, b)))", "captured: a"),
+        ("R(a) * ([a < 3] + Sum[](S(a, b)))", "captured: a"),
+        ("Sum[](((b := 1) + [b < 3]))", "not closed: nothing gives b a value"),
     ],
 )
 def test_refuses(text, says):
@@ -84,10 +87,10 @@ def test_refuses(text, says):
     assert says in str(caught.value)
 
 
-def test_what_a_factor_needs_must_be_bound_where_it_is_read_not_just_anywhere():
-    """b is an output of the Union, but only one branch gives it a value."""
-    with pytest.raises(VerifyError, match="not evaluable: no order gives b a value"):
-        verify(parse("T(a) * (R(a, b) + S(a) * [b < 3])"), "definition")
+def test_a_part_may_not_lean_on_a_variable_that_its_inputs_do_not_name():
+    """It can be evaluated if S goes first, but nothing says that it must: the other factor claims to need no input."""
+    with pytest.raises(VerifyError, match="not evaluable: no order gives a, n a value"):
+        verify(parse("S(a) * Exists((a := n) * (n := Sum[](R(b) * [b < a])))"), "definition")
 
 
 def test_the_message_names_stage_place_and_query():
@@ -97,9 +100,10 @@ def test_the_message_names_stage_place_and_query():
 
 
 def test_a_sum_may_sum_out_a_variable_that_is_given():
-    """Sum[](R(@x, b)) with @x given is a slice, as single-tuple deltas make them."""
-    q = Sum(frozenset(), Join((parse("R(@x, b)"), parse("S(b, @x)"))))
-    verify(q, "definition", bound=frozenset({"@x"}))
+    """A slice at @x, as single-tuple deltas make them, and no capture, though @x is in use around it."""
+    verify(parse("T(@x) * Sum[](R(@x, b))"), "definition", bound=frozenset({"@x"}))
+    with pytest.raises(VerifyError, match="captured: @x"):
+        verify(parse("T(@x) * Sum[](R(@x, b))"), "definition")
 
 
 @given(queries())

@@ -96,7 +96,10 @@ class Compare(Node):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Bind(Node):
-    """⟨var: value of query⟩ ↦ 1. Everything free in ``query`` comes from outside (correlation is a shared name)."""
+    """⟨var: value of query⟩ ↦ 1. Everything free in ``query`` comes from outside (correlation is a shared name).
+
+    Where ``var`` has a value already, a test that it is this one; a query that uses ``var`` itself makes it always so.
+    """
 
     var: str
     query: Query
@@ -281,10 +284,12 @@ def outputs(q: Query) -> frozenset[str]:
             return frozenset(names)
         case Value() | Compare():
             return frozenset()
-        case Bind(var, _):
-            return frozenset({var})
-        case Join(parts) | Union(parts):
+        case Bind(var, inner):
+            return frozenset({var}) - inputs(inner) - outputs(inner)
+        case Join(parts):
             return frozenset().union(*map(outputs, parts))
+        case Union(parts):
+            return frozenset.intersection(*map(outputs, parts))
         case Sum(group, _):
             return group
         case Exists(inner) | Materialize(inner):
@@ -307,8 +312,8 @@ def inputs(q: Query) -> frozenset[str]:
             return inputs(inner) | outputs(inner)
         case Join(parts):
             return frozenset().union(*map(inputs, parts)) - outputs(q)
-        case Union(parts):
-            return frozenset().union(*map(inputs, parts))
+        case Union(parts):  # what only some branches give must come from outside for the others
+            return frozenset().union(*map(inputs, parts), *map(outputs, parts)) - outputs(q)
         case Sum(_, inner) | Exists(inner) | Materialize(inner):
             return inputs(inner)
 
@@ -349,7 +354,10 @@ def children(q: Query) -> tuple[Query, ...]:
 
 
 def map_children(q: Query, f: Callable[[Query], Query]) -> Query:
-    """Q with ``f`` applied to its children, rebuilt by the constructors."""
+    """Q with ``f`` applied to its children, rebuilt by the constructors.
+
+    A variable that came from outside and that a child now gives itself stays visible through a Sum.
+    """
     match q:
         case Join(parts):
             return join(*map(f, parts))
@@ -357,7 +365,7 @@ def map_children(q: Query, f: Callable[[Query], Query]) -> Query:
             return union(*map(f, parts))
         case Sum(group, inner):
             after = f(inner)
-            return sum_(group & outputs(after), after)
+            return sum_((group | inputs(inner)) & outputs(after), after)
         case Bind(var, inner):
             return Bind(var, f(inner))
         case Exists(inner):

@@ -13,8 +13,8 @@
              | "{" term "}" | constant | name
     term   ::= "(" term (infix term)+ ")" | operator "(" terms ")" | constant | name
 
-Nodes print their names as they are, so ``Exists``, ``M``, ``TRUE``, ``FALSE`` and ``NULL`` are no names for relations
-and variables. Parsing goes through the constructors: what is not in normal form is brought into it.
+Nodes print their names as they are, so ``Exists``, ``M`` and ``ΔR`` are no names for relations, nor ``TRUE``, ``FALSE``
+and ``NULL`` for variables. Parsing goes through the constructors: what is not in normal form is brought into it.
 """
 
 from __future__ import annotations
@@ -295,7 +295,7 @@ class Reader:
             self.expect(")")
             return Exists(inner) if name == "Exists" else Materialize(inner)
         columns = self.listed(self.name, "(", ")")
-        return Delta(name[1:], columns) if name.startswith("Δ") and len(name) > 1 else Rel(name, columns)
+        return Delta(name[1:], columns) if name.startswith("Δ") else Rel(name, columns)
 
     def indexed(self, name: str, start: int) -> Query:
         names = self.listed(self.name, "[", "]")

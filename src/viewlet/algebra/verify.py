@@ -1,27 +1,25 @@
 """What may exist at each stage. Run between stages, so that a wrong rewrite is caught where it happened.
 
-A query of any stage is *closed* (nothing free but what is bound where it is read), *evaluable* (every product has an
-order that gives each factor its inputs, in nested queries too), *uniform* (the branches of a union bind the same
-variables) and *free of capture* (what a Sum sums out is named apart from everything around it). Over that, a stage
-has its own vocabulary, :data:`STAGES`.
+A query of any stage is *closed* (nothing free but what is given where it is read; what only some branches of a union
+bind is free in it), *evaluable* (every product has an order that gives each factor its inputs) and *free of capture*
+(what a Sum sums out is named apart from everything around it). Each part of a query is held to this with nothing but
+its own inputs, so no engine can meet it in an order that goes wrong. Over that, a stage has its own vocabulary,
+:data:`STAGES`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
 
 from viewlet.algebra.evaluate import join_order
 from viewlet.algebra.query import (
-    Bind,
     Delta,
     Join,
     Materialize,
     Query,
     Rel,
     Sum,
-    Union,
     View,
     children,
     inputs,
@@ -44,18 +42,9 @@ class VerifyError(Error):
     """A query that must not exist at its stage: a bug in whoever made it, with the place where it was made."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Scope:
-    """``bound`` has a value here, ``given`` did so at the top; ``around`` is every name in use outside."""
-
-    given: Names
-    bound: Names
-    around: Names
-
-
 def verify(q: Query, stage: Stage, *, bound: Names = frozenset(), bulk: bool = False, where: str = "") -> None:
     """Raise VerifyError unless Q may exist at ``stage``. ``bulk``: of a Δ trigger, so it reads the update."""
-    problem = _vocabulary(q, stage, bulk) or _closed(q, bound) or _sound(q, _Scope(bound, bound, frozenset()))
+    problem = _vocabulary(q, stage, bulk) or _closed(q, bound) or _sound(q, bound, frozenset())
     if problem:
         raise VerifyError(f"{stage}{' of ' if where else ''}{where}: {problem}\nin {q.text}")
 
@@ -72,52 +61,28 @@ def _closed(q: Query, bound: Names) -> str | None:
     return f"not closed: nothing gives {_list(missing)} a value" if missing else None
 
 
-def _sound(q: Query, scope: _Scope) -> str | None:
-    """Evaluable, uniform and free of capture, for Q and everything in it."""
+def _sound(q: Query, given: Names, around: Names) -> str | None:
+    """Evaluable and free of capture, for Q and everything in it; ``around`` are the names in use outside."""
+    problem = None
     match q:
         case Join(factors):
-            return _sound_join(factors, scope)
-        case Union(branches):
-            binds = [outputs(b) - scope.bound for b in branches]
-            if any(b != binds[0] for b in binds):
-                shown = " but ".join(f"{b.text} binds {_list(names)}" for b, names in zip(branches, binds, strict=True))
-                return f"not uniform: {shown}"
-            return _first(_open(b, scope) or _sound(b, scope) for b in branches)
+            problem = _evaluable(factors, inputs(q) | given)
         case Sum(group, inner):
-            local = outputs(inner) - group - scope.given
-            captured = local & scope.around
-            if captured:
-                return f"captured: {_list(captured)}, summed out in {q.text}, is in use around it"
-            return _open(inner, scope) or _sound(inner, _entered(scope, inner))
-        case Bind(_, inner):
-            return _open(q, scope) or _sound(inner, _entered(scope, q))
-        case _:
-            return _open(q, scope) or _first(_sound(child, scope) for child in children(q))
+            problem = _free_of_capture(q, outputs(inner) - group - given, around)
+    return problem or _first(_sound(part, given, around | outputs(q)) for part in children(q))
 
 
-def _sound_join(factors: tuple[Query, ...], scope: _Scope) -> str | None:
-    """Factor by factor in the very order in which they are evaluated."""
+def _evaluable(factors: tuple[Query, ...], bound: Names) -> str | None:
     try:
-        order = join_order(factors, scope.bound)
+        join_order(factors, bound)
     except ValueError as error:
         return f"not evaluable: {error}"
-    bound, around = scope.bound, scope.around.union(*(inputs(f) | outputs(f) for f in factors))
-    for f in order:
-        problem = _sound(f, _Scope(scope.given, bound, around))
-        if problem:
-            return problem
-        bound |= outputs(f)
     return None
 
 
-def _entered(scope: _Scope, q: Query) -> _Scope:
-    """Inside Q, the variables of Q are around."""
-    return _Scope(scope.given, scope.bound, scope.around | inputs(q) | outputs(q))
-
-
-def _open(q: Query, scope: _Scope) -> str | None:
-    missing = inputs(q) - scope.bound
-    return f"not evaluable: nothing gives {_list(missing)} a value in {q.text}" if missing else None
+def _free_of_capture(q: Query, local: Names, around: Names) -> str | None:
+    captured = local & around
+    return f"captured: {_list(captured)}, summed out in {q.text}, is in use around it" if captured else None
 
 
 def _first(problems: Iterable[str | None]) -> str | None:
@@ -125,4 +90,4 @@ def _first(problems: Iterable[str | None]) -> str | None:
 
 
 def _list(names: Names) -> str:
-    return ", ".join(sorted(names)) or "nothing"
+    return ", ".join(sorted(names))

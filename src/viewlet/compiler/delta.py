@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from typing_extensions import assert_never
 
 from viewlet.algebra.query import (
@@ -80,14 +82,16 @@ def delta_sum(q: Sum, e: Event) -> Query:
 
 
 def delta_join(q: Join, e: Event) -> Query:
-    """Δ(Q₁ ⋈ Q₂) := ΔQ₁ ⋈ Q₂ + Q₁ ⋈ ΔQ₂ + ΔQ₁ ⋈ ΔQ₂; factors that do not change are set aside first"""
-    changing = [f for f in q.factors if e.relation in relations(f)]
+    """Δ(Q₁ ⋈ Q₂) := ΔQ₁ ⋈ Q₂ + Q₁ ⋈ ΔQ₂ + ΔQ₁ ⋈ ΔQ₂
+
+    For n factors: the sum over every choice of those that change, at least one. Each is a flat product, in which a
+    factor finds the columns that another makes.
+    """
+    changing = [(f, delta(f, e)) for f in q.factors if e.relation in relations(f)]
     constant = [f for f in q.factors if e.relation not in relations(f)]
-    if not changing:
-        return ZERO
-    q1, q2 = changing[0], join(*changing[1:])
-    d1, d2 = delta(q1, e), delta(q2, e)
-    return join(*constant, union(join(d1, q2), join(q1, d2), join(d1, d2)))
+    choices = product(*changing)
+    next(choices, None)  # the first takes no delta at all: it is Q
+    return union(*(join(*constant, *choice) for choice in choices)) if changing else ZERO
 
 
 def delta_nested_aggregate(q: Bind, e: Event) -> Query:
@@ -125,7 +129,7 @@ def range_restriction(q: Query, e: Event) -> tuple[Query, Query]:
     rest = union(*(join(*(f for f in factors(b) if f not in common)) for b in branches(change)))
     bindings = join(*sorted(common, key=lambda f: f.text))
     open_outputs = outputs(q) - outputs(bindings) - frozenset(e.params)
-    domain = _domain(rest, open_outputs) if open_outputs else ONE
+    domain = _domain(rest, open_outputs, from_outside=inputs(q)) if open_outputs else ONE
     return join(bindings, domain if domain is not None else ONE), rest
 
 
@@ -133,13 +137,12 @@ def _is_binding(f: Query, e: Event) -> bool:
     return isinstance(f, Bind) and isinstance(f.query, Value) and inputs(f.query) <= frozenset(e.params)
 
 
-def _domain(q: Query, wanted: frozenset[str]) -> Query | None:
+def _domain(q: Query, wanted: frozenset[str], from_outside: frozenset[str]) -> Query | None:
     """A 0/1-valued query over ``wanted`` that is 1 wherever Q is not 0; None when nothing in Q restricts them."""
-    parts = [_support(b) for b in branches(q)]
-    if any(p is None or not wanted <= outputs(p) or inputs(p) & wanted for p in parts):
+    supports = [_support(b) for b in branches(q)]
+    if any(s is None or not wanted <= outputs(s) for s in supports):
         return None
-    supports = [sum_(wanted, p) for p in parts if p is not None]
-    return Exists(union(*supports))
+    return Exists(union(*(sum_((wanted | from_outside) & outputs(s), s) for s in supports if s is not None)))
 
 
 def _support(q: Query) -> Query | None:
@@ -149,11 +152,8 @@ def _support(q: Query) -> Query | None:
             return Exists(q)
         case Join(parts):
             kept = [s for s in map(_support, parts) if s is not None]
-            while kept:  # a test whose variables the rest does not give cannot stay
-                loose = [s for s in kept if inputs(s) - outputs(join(*kept)) and isinstance(s, Compare)]
-                if not loose:
-                    break
-                kept = [s for s in kept if s not in loose]
+            while loose := [s for s in kept if not inputs(s) <= outputs(join(*kept)) | inputs(q)]:
+                kept = [s for s in kept if s not in loose]  # what they need came from a factor that is not kept
             return join(*kept) if kept else None
         case Sum(group, inner):
             support = _support(inner)

@@ -46,7 +46,7 @@ def _can_stand_outside(f: Query, parts: tuple[Query, ...], context: Context) -> 
     """What is left of the branches gives f none of its inputs, and each the same outputs."""
     rests = [without(factors(b), f) for b in parts if f in factors(b)]
     alike = len({outputs(r) - context.bound for r in rests}) == 1
-    return alike and not any(inputs(f) & outputs(r) for r in rests)
+    return alike and not any((inputs(f) - context.bound) & outputs(r) for r in rests)
 
 
 @rule("§5.1: Sum_A(Q_L ⋈ Q₁) + Sum_A(Q_L ⋈ Q₂) = Sum_A(Q_L ⋈ (Sum_B(Q₁) + Sum_B(Q₂)))")

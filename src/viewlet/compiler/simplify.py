@@ -55,11 +55,6 @@ def without(parts: tuple[Query, ...], removed: Query) -> Query:
     return join(*parts[:i], *parts[i + 1 :])
 
 
-def keeping_bound(group: frozenset[str], q: Query, context: Context) -> Query:
-    """Sum_A Q with bound columns left visible: they have one value, so summing them out does nothing."""
-    return sum_((group & outputs(q)) | (outputs(q) & context.bound), q)
-
-
 def product_under(q: Query) -> tuple[frozenset[str], tuple[Query, ...]] | None:
     """Q as Sum_A(f₁ ⋈ f₂ ⋈ …)."""
     match q:
@@ -76,8 +71,9 @@ def product_under(q: Query) -> tuple[frozenset[str], tuple[Query, ...]] | None:
 @rule("§5.1: Sum_A(Q₁ + Q₂) = Sum_A(Q₁) + Sum_A(Q₂)")
 def sum_over_union(q: Query, context: Context) -> Query | None:
     match q:
-        case Sum(group, Union(parts)):
-            return union(*(sum_(group & outputs(b), b) for b in parts))
+        case Sum(group, Union(parts) as inner):
+            kept = group | inputs(inner)  # what only some branches give is not theirs to sum out
+            return union(*(sum_(kept & outputs(b), b) for b in parts))
     return None
 
 
@@ -196,17 +192,32 @@ def unify_binding(q: Query, context: Context) -> Query | None:
 
 def _unify(x: str, term: Term, rest: Query, group: frozenset[str], context: Context) -> Query | None:
     """Sum_A((x := t) ⋈ rest) without x in rest, or None where t cannot stand for x."""
-    if x in context.bound or (x in columns(rest) and not isinstance(term, Var)):
+    if term == Var(x):
+        return sum_(group & outputs(rest), rest)
+    if x in free(term) or free(term) & named_after(x, rest) or x in context.bound or (x in columns(rest) and not isinstance(term, Var)):
         return None
-    visible = free(term) <= context.bound  # t means the same outside the Sum
-    if x in group and not visible:
-        if isinstance(term, Var) and term.name not in group and term.name in outputs(rest):
-            return sum_(group, rename(rest, {term.name: x}))
-        if x not in variables(rest):
-            return None
-        return sum_(group, join(Bind(x, Value(term)), substitute(rest, {x: term})))
-    after = keeping_bound(group - {x}, substitute(rest, {x: term}), context)
-    return join(Bind(x, Value(term)), after) if x in group else after
+    from_outside = free(term) - outputs(rest)  # parameters, correlated variables: once columns, they stay visible
+    after = substitute(rest, {x: term})
+    kept = (group - {x}) | (from_outside & outputs(after)) | (outputs(after) & context.bound)
+    if x not in group:
+        return sum_(kept & outputs(after), after)
+    if free(term) <= context.bound:  # t means the same outside the Sum
+        return join(Bind(x, Value(term)), sum_(kept & outputs(after), after))
+    if isinstance(term, Var) and term.name not in group and term.name in outputs(rest):
+        return sum_(group, rename(rest, {term.name: x}))
+    if x not in variables(rest):
+        return None
+    return sum_(kept | {x}, join(Bind(x, Value(term)), after))
+
+
+def named_after(x: str, q: Query) -> frozenset[str]:
+    """The variables that bindings of the product Q compute from x: none of them can take x's place."""
+    found = frozenset({x})
+    while True:
+        more = frozenset(f.var for f in factors(q) if isinstance(f, Bind) and inputs(f) & found) - found
+        if not more:
+            return found - {x}
+        found |= more
 
 
 @rule("Example 7: [y = z] ⋈ Q = Q with z replaced by y")
@@ -231,7 +242,7 @@ def _equate(x: str, y: str, rest: Query, group: frozenset[str], context: Context
     A y that nothing here produces comes from outside (a parameter, a correlated variable): it stays visible.
     """
     produced = outputs(rest)
-    if x not in produced or x in context.bound:
+    if x not in produced or x in context.bound or y in named_after(x, rest) or x in named_after(y, rest):
         return None
     renamed = rename(rest, {x: y})
     if x in group:

@@ -11,7 +11,10 @@ from viewlet.algebra.terms import Number
 
 
 class Engine(Protocol):
-    """Rows are tuples of algebra scalars that were checked before: an engine trusts them."""
+    """Rows are tuples of algebra scalars that were checked before: an engine trusts them.
+
+    An update that raises leaves the base tables as they were; the views are then to be made anew from them.
+    """
 
     def apply(self, kind: Literal["+", "-"], relation: str, row: Key) -> None:
         """±R(t⃗): fire the single-tuple trigger."""

@@ -55,9 +55,13 @@ class Interpreter:
 
     def load(self, relation: str, entries: Mapping[Key, Number]) -> None:
         self._tables[relation].update(entries)
-        for view in self._program.views:
-            if relation in relations(view.definition):
-                self._initialise(view)
+        try:
+            for view in self._program.views:
+                if relation in relations(view.definition):
+                    self._initialise(view)
+        except BaseException:
+            self._tables[relation].update({row: -m for row, m in entries.items()})
+            raise
 
     def _trigger(self, kind: Literal["+", "-", "Δ"], relation: str) -> Trigger | None:
         """None for a relation that no view depends on; one with other triggers but not this is half a program."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from viewlet.algebra.query import Bind, Compare, Exists, Query, Value, join, outputs, sum_
 from viewlet.algebra.terms import NULL, ZERO_TERM, Term, Var, op
 from viewlet.schema import BIGINT, BOOLEAN, DOUBLE
-from viewlet.sql.expr import Expr, divide, loose, variable
+from viewlet.sql.expr import Expr, an, divide, loose, variable
 from viewlet.sql.expression import expression, translates
 from viewlet.sql.scope import Field, Names, Scope
 from viewlet.sql.types import sum_type
@@ -44,7 +44,7 @@ class Grouping:
         product = join(*self.factors, *argument.binds, *argument.guards)
         var, product = bound(self.names, product, argument.bare)
         once = Exists(sum_({*self.keys, var}, product))
-        return Grouping(self.names, self.keys, (once,), self.grouped, self.lookups), variable(var, argument.type, False)
+        return replace(self, factors=(once,)), variable(var, argument.type, False)
 
 
 def bound(names: Names, product: Query, term: Term, name: str = "x") -> tuple[str, Query]:
@@ -73,15 +73,17 @@ class GroupedScope(Scope):
         raise self._not_grouped(node, found)
 
     def known(self, node: exp.Expr) -> Expr | None:
-        if not self.keys or isinstance(node, (exp.Column, exp.Literal)):
-            return None
-        if node.find(exp.AggFunc, exp.Query) or not node.find(exp.Column):
-            return None
         assert self.base is not None
+        columns = list(node.find_all(exp.Column))
+        if isinstance(node, exp.Column) or not columns or node.find(exp.AggFunc, exp.Query):
+            return None
+        if not all(map(self.base.own, columns)):
+            return None
         return self.keys.get(expression(node, self.base).term)
 
     def aggregate(self, node: exp.AggFunc) -> Expr:
-        assert self.grouping is not None and self.base is not None
+        assert self.grouping is not None
+        assert self.base is not None
         return _aggregate(node, self.base, self.grouping)
 
     def _alias(self, node: exp.Column) -> Expr | None:
@@ -105,7 +107,7 @@ def _aggregate_call(node: exp.Expr, scope: Scope) -> Expr:
 
 def _aggregate(node: exp.AggFunc, base: Scope, grouping: Grouping) -> Expr:
     only(base.session.source, node, frozenset({"this", "big_int"}), {})
-    if isinstance(node.this, exp.Star):
+    if isinstance(node.this, exp.Star) and isinstance(node, exp.Count):
         return variable(grouping.lookup("count"), BIGINT, False)
     distinct, inner = isinstance(node.this, exp.Distinct), node.this
     if isinstance(inner, exp.Distinct):
@@ -114,16 +116,17 @@ def _aggregate(node: exp.AggFunc, base: Scope, grouping: Grouping) -> Expr:
         inner = inner.expressions[0]
     _refuse_outer(inner, base)
     argument = expression(inner, base)
+    filled = grouping.grouped and not argument.nullable  # every group has a value
     if distinct:
         grouping, argument = grouping.over_distinct(argument)
     if isinstance(node, exp.Count):
         return variable(_count(argument, grouping), BIGINT, False)
     if argument.type is not None and not argument.type.is_numeric:
         hint = "sum a number; to count rows where a condition holds: SUM(CASE WHEN … THEN 1 ELSE 0 END)"
-        message = f"{node.key.upper()} takes a number, not a {argument.type}"
+        message = f"{node.key.upper()} takes a number, not {an(argument)}"
         raise base.session.source.error(node, message, hint if argument.type == BOOLEAN else "use a numeric column")
-    paper = base.session.dialect == "paper"
-    return _sum(argument, grouping, paper) if isinstance(node, exp.Sum) else _average(argument, grouping, paper)
+    aggregated = _sum if isinstance(node, exp.Sum) else _average
+    return aggregated(argument, grouping, filled, base.session.dialect == "paper")
 
 
 def _refuse_outer(argument: exp.Expr, base: Scope) -> None:
@@ -142,23 +145,23 @@ def _count(argument: Expr, grouping: Grouping) -> str:
     )
 
 
-def _sum(argument: Expr, grouping: Grouping, paper: bool) -> Expr:
+def _sum(argument: Expr, grouping: Grouping, filled: bool, paper: bool) -> Expr:
     """SUM(x): NULL where no x is left, which only the count of them can tell; in the paper's dialect 0."""
     name = grouping.lookup("sum", *argument.binds, *argument.guards, Value(argument.bare))
     type_ = sum_type(argument.type or BIGINT)
-    if paper or (grouping.grouped and not argument.nullable):
+    if paper or filled:
         return variable(name, type_, False)
     count = Var(_count(argument, grouping))
     guard = Compare("<>", count, ZERO_TERM)
     return Expr(op("case", op("=", count, ZERO_TERM), NULL, Var(name)), type_, Var(name), (guard,), (guard,))
 
 
-def _average(argument: Expr, grouping: Grouping, paper: bool) -> Expr:
+def _average(argument: Expr, grouping: Grouping, filled: bool, paper: bool) -> Expr:
     """AVG(x) = SUM(x) / COUNT(x); x / 0 is NULL."""
     total = grouping.lookup("sum", *argument.binds, *argument.guards, Value(argument.bare))
     count = Var(_count(argument, grouping))
     quotient = divide(variable(total, DOUBLE, False), variable(count.name, BIGINT, False), DOUBLE)
-    if grouping.grouped and not argument.nullable:
+    if filled:
         return Expr(quotient.term, DOUBLE, quotient.bare)
     if paper:
         return loose(op("case", op("=", count, ZERO_TERM), ZERO_TERM, quotient.term), DOUBLE, False, ())

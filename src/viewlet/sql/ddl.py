@@ -11,6 +11,7 @@ from sqlglot import exp
 from viewlet.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, TIMESTAMP, VARCHAR, Column, Relation, Type, decimal
 from viewlet.sql.parse import Option, Statement
 from viewlet.sql.source import Source, did_you_mean
+from viewlet.sql.unsupported import only
 
 _TYPES = {
     exp.DType.BOOLEAN: BOOLEAN,
@@ -19,6 +20,7 @@ _TYPES = {
     exp.DType.DOUBLE: DOUBLE,
     exp.DType.DATE: DATE,
     exp.DType.TIMESTAMP: TIMESTAMP,
+    exp.DType.TIMESTAMPNTZ: TIMESTAMP,
     exp.DType.VARCHAR: VARCHAR,
     exp.DType.TEXT: VARCHAR,
     exp.DType.CHAR: VARCHAR,
@@ -34,12 +36,13 @@ _ALL_TYPES = "the types are BOOLEAN, INTEGER, BIGINT, DOUBLE, DECIMAL(p,s), DATE
 
 
 def relation(source: Source, statement: Statement) -> Relation:
-    schema = statement.tree.this
-    refuse_modifiers(source, statement.tree)
-    if statement.tree.expression is not None:
+    tree = statement.tree
+    schema = tree.this
+    _refuse_properties(source, tree)
+    if tree.args.get("expression") is not None:
         hint = "list the columns: CREATE TABLE name (column type, …); a query is a CREATE MATERIALIZED VIEW"
         raise source.unsupported(schema, "CREATE TABLE … AS", hint)
-    if not isinstance(schema, exp.Schema):
+    if not isinstance(schema, exp.Schema) or not schema.expressions:
         raise source.error(
             schema, f"{statement.kind.lower()} {schema.name} has no columns", "list them: (column type, …)"
         )
@@ -47,24 +50,21 @@ def relation(source: Source, statement: Statement) -> Relation:
     for i, column in enumerate(columns):
         if any(column.name == earlier.name for earlier in columns[:i]):
             raise source.error(schema.expressions[i], f"column {column.name} is defined twice", "rename one of them")
-    return _with_options(
-        source, Relation(defined_name(source, schema.this), columns, statement.kind == "TABLE"), statement
-    )
+    plain = Relation(statement.name, columns, statement.kind == "TABLE")
+    return _with_options(source, plain, statement)
 
 
-def refuse_modifiers(source: Source, tree: exp.Create) -> None:
-    for flag, construct in (("exists", "IF NOT EXISTS"), ("clone", "CLONE"), ("no_schema_binding", "this modifier")):
-        if tree.args.get(flag):
-            raise source.unsupported(tree.this, construct, "leave it out: a name is defined once in a script")
-
-
-def defined_name(source: Source, table: exp.Expr) -> str:
-    if table.args.get("db"):
-        raise source.unsupported(table, "a name with a schema", f"write just {table.name}")
-    return table.name.lower()
+def _refuse_properties(source: Source, tree: exp.Expr) -> None:
+    only(source, tree, frozenset({"this", "kind", "expression", "properties"}), {})
+    properties = tree.args.get("properties")
+    for node in properties.expressions if properties is not None else ():
+        hint = "leave it out; options go into WITH (name = value, …)"
+        raise source.unsupported(node, node.key.removesuffix("property").upper(), hint)
 
 
 def _column(source: Source, definition: exp.Expr) -> Column:
+    if isinstance(definition, exp.Identifier):
+        raise source.error(definition, f"column {definition.name} has no type", _ALL_TYPES)
     if not isinstance(definition, exp.ColumnDef):
         hint = "leave it out; a column that is never NULL is declared NOT NULL"
         raise source.unsupported(definition, _constraint_name(definition), hint)
@@ -76,13 +76,17 @@ def _column(source: Source, definition: exp.Expr) -> Column:
             case kind:
                 hint = "leave it out; a column that is never NULL is declared NOT NULL"
                 raise source.unsupported(definition, _constraint_name(kind), hint)
-    if definition.kind is None:
-        raise source.error(definition, f"column {definition.name} has no type", _ALL_TYPES)
+    assert definition.kind is not None
     return Column(definition.name.lower(), data_type(source, definition, definition.kind), nullable)
 
 
 def _constraint_name(node: exp.Expr) -> str:
-    words = {"primarykey": "PRIMARY KEY", "primarykeycolumnconstraint": "PRIMARY KEY", "foreignkey": "FOREIGN KEY"}
+    words = {
+        "referencecolumnconstraint": "REFERENCES",
+        "primarykey": "PRIMARY KEY",
+        "primarykeycolumnconstraint": "PRIMARY KEY",
+        "foreignkey": "FOREIGN KEY",
+    }
     name = node.key.removesuffix("columnconstraint").upper()
     return words.get(node.key, name)
 

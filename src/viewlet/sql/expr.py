@@ -42,6 +42,13 @@ class Expr:
         return replace(self, binds=())
 
 
+def an(expr: Expr) -> str:
+    """The type with its article, for messages."""
+    if expr.type is None:
+        return "NULL"
+    return f"{'an' if expr.type.kind == 'INTEGER' else 'a'} {expr.type}"
+
+
 def not_null(term: Term) -> Query:
     return Compare("=", op("is_null", term), FALSE)
 

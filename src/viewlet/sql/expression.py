@@ -11,6 +11,7 @@ from viewlet.schema import BIGINT, BOOLEAN, DATE, DOUBLE, Type
 from viewlet.sql.ddl import data_type
 from viewlet.sql.expr import (
     Expr,
+    an,
     compared,
     conjunction,
     constant,
@@ -74,7 +75,7 @@ def boolean(node: exp.Expr, scope: Scope) -> Expr:
     result = expression(node, scope)
     if result.type not in (BOOLEAN, None):
         hint = "write a comparison, such as x <> 0"
-        raise scope.session.source.error(node, f"a condition was expected here, not a {result.type}", hint)
+        raise scope.session.source.error(node, f"a condition was expected here, not {an(result)}", hint)
     return result
 
 
@@ -189,7 +190,7 @@ def _shifted(node: exp.Expr, moment: exp.Expr, by: exp.Interval, scope: Scope, s
     start = expression(moment, scope)
     if start.type is None or start.type.kind not in ("DATE", "TIMESTAMP"):
         hint = "an INTERVAL is added to a DATE or a TIMESTAMP; write DATE '1995-03-15' + INTERVAL '3' MONTH"
-        raise scope.session.source.error(node, f"cannot add an INTERVAL to {_a(start)}", hint)
+        raise scope.session.source.error(node, f"cannot add an INTERVAL to {an(start)}", hint)
     months, microseconds = interval(scope.session.source, by)
     return shift(start, sign * months, sign * microseconds)
 
@@ -199,11 +200,7 @@ def _mismatch(node: exp.Expr, scope: Scope, symbol: str, left: Expr, right: Expr
     if left.type and right.type and left.type.kind == "TIMESTAMP" and symbol == "-":
         return source.unsupported(node, "a difference of timestamps", "compare them, or subtract DATEs to get days")
     hint = "+ - * / take numbers; a DATE takes ± days or ± INTERVAL"
-    return source.error(node, f"cannot compute {_a(left)} {symbol} {_a(right)}", hint)
-
-
-def _a(expr: Expr) -> str:
-    return f"a {expr.type}" if expr.type else "NULL"
+    return source.error(node, f"cannot compute {an(left)} {symbol} {an(right)}", hint)
 
 
 @translates(exp.Neg)
@@ -223,7 +220,7 @@ def _number(node: exp.Expr, scope: Scope, what: str) -> Expr:
     if inner.type is None:
         return convert(inner, DOUBLE)
     if not inner.type.is_numeric:
-        raise scope.session.source.error(node, f"{what} takes a number, not {_a(inner)}", "use a numeric column")
+        raise scope.session.source.error(node, f"{what} takes a number, not {an(inner)}", "use a numeric column")
     return inner
 
 
@@ -235,7 +232,7 @@ def matched(node: exp.Expr, scope: Scope, left: Expr, right: Expr) -> tuple[Expr
     pair = comparable(left, right)
     if pair is None:
         raise scope.session.source.error(
-            node, f"cannot compare {_a(left)} with {_a(right)}", _compare_hint(left, right)
+            node, f"cannot compare {an(left)} with {an(right)}", _compare_hint(left, right)
         )
     return pair
 

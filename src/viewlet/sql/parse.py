@@ -5,6 +5,7 @@ Both are taken out of the text by overwriting them with as many characters, so e
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -18,6 +19,7 @@ from viewlet.errors import SqlError
 from viewlet.sql.source import Source
 
 _DUCKDB = Dialect.get_or_raise("duckdb")
+Kind = Literal["STREAM", "TABLE", "VIEW"]
 _STATEMENTS = "CREATE STREAM, CREATE TABLE or CREATE MATERIALIZED VIEW"
 
 
@@ -33,15 +35,21 @@ class Option:
 
 @dataclass(frozen=True)
 class Statement:
-    kind: Literal["STREAM", "TABLE", "VIEW"]
-    tree: exp.Create
-    options: tuple[Option, ...]
+    """``tree`` is the CREATE TABLE of a stream or table, or a view's query; ``columns`` are a view's given names."""
+
+    kind: Kind
+    name: str
+    place: Token
+    tree: exp.Expr
     text: str
+    options: tuple[Option, ...] = ()
+    columns: tuple[str, ...] | None = None
 
 
 def parse(source: Source) -> Iterator[Statement]:
     """The statements of a script, one at a time, so that an error never hides the statements before it."""
     for tokens in _split(_tokenize(source, source.text)):
+        source.statement = tokens[0].start
         yield _parse_statement(source, tokens)
 
 
@@ -74,21 +82,27 @@ def _split(tokens: list[Token]) -> Iterator[list[Token]]:
 
 def _parse_statement(source: Source, tokens: list[Token]) -> Statement:
     kind = _kind(source, tokens)
-    options: tuple[Option, ...] = ()
-    start, end = tokens[0].start, tokens[-1].end + 1
-    masked = " " * start + source.text[start:end]
-    if kind != "VIEW":
-        first, last = _with_clause(tokens)
-        options = tuple(_options(source, tokens[first:last]))
-        masked = _mask(masked, tokens, kind, first)
-    return Statement(kind, _tree(source, _tokenize(source, masked), masked), options, source.text[start:end])
+    place = _name(source, tokens, 3 if kind == "VIEW" else 2)
+    text = source.text[tokens[0].start : tokens[-1].end + 1]
+    if kind == "VIEW":
+        columns, query = _view_head(source, tokens)
+        return Statement(kind, place.text.lower(), place, _tree(source, query, source.text), text, (), columns)
+    first = _with_clause(tokens)
+    options = tuple(_options(source, tokens[first:]))
+    masked = _mask(source.text, tokens, kind, first)
+    tree = _tree(source, _tokenize(source, masked), masked)
+    if not isinstance(tree, exp.Create):
+        hint = f"write CREATE {kind} {place.text} (column type, …)"
+        raise source.error(place, f"{kind.lower()} {place.text} could not be read", hint)
+    return Statement(kind, place.text.lower(), place, tree, text, options)
 
 
-def _kind(source: Source, tokens: list[Token]) -> Literal["STREAM", "TABLE", "VIEW"]:
-    words = [t.text.upper() for t in tokens[:3]]
-    match words:
-        case ["CREATE", "STREAM" | "TABLE" as kind, *_]:
-            return "STREAM" if kind == "STREAM" else "TABLE"
+def _kind(source: Source, tokens: list[Token]) -> Kind:
+    match [t.text.upper() for t in tokens[:3]]:
+        case ["CREATE", "STREAM", *_]:
+            return "STREAM"
+        case ["CREATE", "TABLE", *_]:
+            return "TABLE"
         case ["CREATE", "MATERIALIZED", "VIEW"]:
             return "VIEW"
         case ["CREATE", "OR", *_]:
@@ -105,14 +119,48 @@ def _kind(source: Source, tokens: list[Token]) -> Literal["STREAM", "TABLE", "VI
     raise AssertionError("a statement has at least one token")
 
 
-def _with_clause(tokens: list[Token]) -> tuple[int, int]:
-    """Where ``WITH ( … )`` at the end of a CREATE STREAM or TABLE begins and ends; empty where there is none."""
+def _name(source: Source, tokens: list[Token], at: int) -> Token:
+    """The name that a CREATE defines."""
+    words = [t.text.upper() for t in tokens[at : at + 3]]
+    if words == ["IF", "NOT", "EXISTS"]:
+        raise source.unsupported(tokens[at], "IF NOT EXISTS", "leave it out: a name is defined once in a script")
+    if not words or not _is_name(tokens[at]):
+        raise source.error(
+            tokens[min(at, len(tokens) - 1)], "a name was expected here", "a name is letters, digits and _"
+        )
+    if len(words) == 3 and words[1] == ".":
+        raise source.unsupported(tokens[at], "a name with a schema", f"write just {tokens[at + 2].text}")
+    return tokens[at]
+
+
+def _is_name(token: Token) -> bool:
+    """A word, quoted or not (names are names of views in the trigger program too); many are keywords elsewhere."""
+    return token.token_type != TokenType.STRING and bool(re.fullmatch(r"[A-Za-z_]\w*", token.text))
+
+
+def _view_head(source: Source, tokens: list[Token]) -> tuple[tuple[str, ...] | None, list[Token]]:
+    """The names in ``VIEW v (a, b) AS …``, and the tokens of the query."""
+    hint = f"write CREATE MATERIALIZED VIEW {tokens[3].text} AS SELECT … FROM …"
+    end = next((i for i, t in enumerate(tokens) if t.token_type == TokenType.ALIAS), len(tokens))
+    head, query = tokens[4:end], tokens[end + 1 :]
+    if not query:
+        raise source.error(tokens[3], f"view {tokens[3].text.lower()} has no query", hint)
+    if not head:
+        return None, query
+    names = [part[0] for part in _commas(head[1:-1]) if len(part) == 1 and _is_name(part[0])]
+    if (head[0].text, head[-1].text) != ("(", ")") or 2 * len(names) + 1 != len(head):
+        raise source.error(head[0], "AS was expected here", hint)
+    return tuple(t.text.lower() for t in names), query
+
+
+def _with_clause(tokens: list[Token]) -> int:
+    """Where ``WITH ( … )`` at the end of a CREATE STREAM or TABLE begins; the end where there is none."""
     depth = 0
     for i, token in enumerate(tokens):
         depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
         if depth == 0 and token.token_type == TokenType.WITH:
-            return i, len(tokens)
-    return len(tokens), len(tokens)
+            return i
+    return len(tokens)
 
 
 def _options(source: Source, clause: list[Token]) -> Iterator[Option]:
@@ -148,24 +196,20 @@ def _commas(tokens: list[Token]) -> Iterator[list[Token]]:
     yield part
 
 
-def _mask(text: str, tokens: list[Token], kind: str, with_clause: int) -> str:
-    """STREAM becomes TABLE, and the WITH clause blanks, in place."""
-    if with_clause < len(tokens):
-        text = text[: tokens[with_clause].start]
-    if kind == "STREAM":
-        word = tokens[1]
-        text = text[: word.start] + "TABLE ".ljust(word.end + 1 - word.start) + text[word.end + 1 :]
-    return text
+def _mask(text: str, tokens: list[Token], kind: Kind, with_clause: int) -> str:
+    """The statement alone, STREAM become TABLE and the WITH clause gone, every character at its place."""
+    end = tokens[with_clause].start if with_clause < len(tokens) else tokens[-1].end + 1
+    text = re.sub(r"[^\n]", " ", text[: tokens[0].start]) + text[tokens[0].start : end]
+    word = tokens[1]
+    return text[: word.start] + "TABLE".ljust(word.end + 1 - word.start) + text[word.end + 1 :]
 
 
-def _tree(source: Source, tokens: list[Token], masked: str) -> exp.Create:
+def _tree(source: Source, tokens: list[Token], text: str) -> exp.Expr:
     try:
-        trees = _DUCKDB.parser().parse(tokens, masked)
+        tree = _DUCKDB.parser().parse(tokens, text)[0]
     except ParseError as error:
         raise _syntax_error(source, error) from error
-    tree = trees[0]
-    if not isinstance(tree, exp.Create):
-        raise source.error(tokens[0], "this statement could not be read", "check its spelling and parentheses")
+    assert tree is not None
     return tree
 
 

@@ -13,17 +13,16 @@ from viewlet.program.trigger import Result, ResultColumn
 from viewlet.schema import INTEGER
 from viewlet.sql.parse import Statement
 from viewlet.sql.scope import Names, Scope, Session
-from viewlet.sql.table import Aggregation, OutputColumn, aggregation, block, is_aggregating, table, view_columns
+from viewlet.sql.select_list import Aggregation, OutputColumn, aggregation, is_aggregating
+from viewlet.sql.table import block, is_distinct, table, unwrapped, view_columns
 
 
-def result(session: Session, name: str, statement: Statement) -> Result:
-    tree = statement.tree.expression
-    while isinstance(tree, exp.Subquery) and not tree.args.get("alias"):
-        tree = tree.this
+def result(session: Session, statement: Statement) -> Result:
+    tree = unwrapped(statement.tree, session)
     found = _linear(session, tree) or _general(session, tree)
-    names = view_columns(session, statement.tree, [c.name for c in found.columns])
+    names = view_columns(session, statement, [c.name for c in found.columns])
     columns = tuple(replace(c, name=n) for c, n in zip(found.columns, names, strict=True))
-    return replace(found, name=name, columns=columns, sql=statement.text)
+    return replace(found, name=statement.name, columns=columns, sql=statement.text)
 
 
 def _columns(columns: Iterable[OutputColumn]) -> tuple[ResultColumn, ...]:
@@ -74,8 +73,9 @@ def _closed(q: Query, keys: frozenset[str]) -> Query | None:
 
 
 def _equal_column(body: Query, key: str) -> str | None:
-    """The output x of the product that a factor [x = key] ties to the key."""
-    for column in sorted(outputs(body)):
+    """The column x of a table in the product that a factor [x = key] ties to the key."""
+    tables = [f for f in factors(body) if not isinstance(f, Bind) and not inputs(f)]
+    for column in sorted(outputs(join(*tables))):
         if any(isinstance(f, Compare) and _is_equality(f, column, key) for f in factors(body)):
             return column
     return None
@@ -88,7 +88,7 @@ def _is_equality(f: Compare, column: str, key: str) -> bool:
 def _general(session: Session, tree: exp.Expr) -> Result:
     """Any query as a bag of rows whose columns are all variables."""
     session = replace(session, names=Names())
-    distinct = isinstance(tree, exp.Select) and bool(tree.args.get("distinct"))
+    distinct = isinstance(tree, exp.Select) and is_distinct(tree, session)
     if isinstance(tree, exp.Select) and distinct:
         tree = tree.copy()
         tree.set("distinct", None)

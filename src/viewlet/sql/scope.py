@@ -26,7 +26,7 @@ class Names:
         self._count: dict[str, int] = {}
 
     def fresh(self, wanted: str) -> str:
-        base = self._base.get(wanted) or re.sub(r"[^A-Za-z0-9_.]", "_", wanted)
+        base = self._base.get(wanted) or re.sub(r"^(?=\d)|[^A-Za-z0-9_.]", "_", wanted)
         while True:
             self._count[base] = count = self._count.get(base, 0) + 1
             name = base if count == 1 else f"{base}_{count}"
@@ -70,10 +70,11 @@ class Session:
 
 @dataclass(frozen=True)
 class CommonTable:
-    """A WITH query, and the WITH queries that it can see itself."""
+    """A WITH query, and what it sees where it is defined: earlier WITH queries, and the query around it."""
 
     tree: exp.CTE
-    visible: Mapping[str, CommonTable]
+    common: Mapping[str, CommonTable]
+    outer: Scope | None
 
 
 @dataclass(frozen=True)
@@ -124,8 +125,8 @@ class Scope:
         return None
 
     def aggregate(self, node: exp.AggFunc) -> Expr:
-        hint = "filter groups with HAVING, or compare with a subquery: (SELECT …)"
-        raise self.session.source.error(node, f"{node.key.upper()} cannot stand here: there is no group yet", hint)
+        hint = "aggregates stand in SELECT and HAVING, not inside one another; else write a subquery: (SELECT …)"
+        raise self.session.source.error(node, f"{node.key.upper()} cannot stand here", hint)
 
     def _unknown(self, node: exp.Column) -> Exception:
         levels: list[Scope] = []

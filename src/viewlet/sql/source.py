@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 from sqlglot import exp
@@ -18,6 +19,7 @@ class Source:
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self.statement = 0  # where the statement begins that is being read
 
     def error(self, place: Place, message: str, hint: str) -> SqlError:
         line, column = self.line_column(self.start(place))
@@ -35,10 +37,13 @@ class Source:
         while node is not None:
             starts = [n.meta["start"] for n in node.walk() if "start" in n.meta]
             if starts:
-                found = self.text.upper().rfind(keyword.upper(), 0, min(starts)) if keyword else -1
-                return found if found >= 0 else min(starts)
+                return self._last_word(keyword, min(starts)) if keyword else min(starts)
             node = node.parent
-        return 0
+        return self.statement
+
+    def _last_word(self, word: str, before: int) -> int:
+        places = [m.start() for m in re.finditer(rf"\b{re.escape(word)}\b", self.text[:before], re.IGNORECASE)]
+        return places[-1] if places else before
 
     def line_column(self, offset: int) -> tuple[int, int]:
         """Both from 1."""

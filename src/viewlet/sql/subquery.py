@@ -12,7 +12,8 @@ from viewlet.schema import BOOLEAN
 from viewlet.sql.expr import Expr, compared, conjunction, disjunction, holds, loose, merge, negation, null_test
 from viewlet.sql.expression import expression, matched, translates
 from viewlet.sql.scope import Scope
-from viewlet.sql.table import Block, aggregation, block, is_aggregating, plain_columns, table
+from viewlet.sql.select_list import Block, aggregation, is_aggregating, plain_columns
+from viewlet.sql.table import block, table, unwrapped
 
 _SCALAR_HINT = "select one aggregate without GROUP BY, so that there is exactly one value: (SELECT SUM(x) FROM …)"
 
@@ -25,7 +26,7 @@ def _inside(scope: Scope) -> Scope:
 @translates(exp.Subquery, exp.Select)
 def _scalar(node: exp.Expr, scope: Scope) -> Expr:
     """(SELECT agg FROM …): nested aggregates are variables, bound in the product that uses the value."""
-    tree = node.unnest() if isinstance(node, exp.Subquery) else node
+    tree = unwrapped(node, scope.session)
     source = scope.session.source
     if not isinstance(tree, exp.Select) or tree.args.get("group"):
         raise source.unsupported(tree, "a scalar subquery that is not one aggregate", _SCALAR_HINT, "SELECT")
@@ -60,14 +61,11 @@ def _some(scope: Scope, name: str, rows: Query) -> Expr:
 
 @translates(exp.Exists)
 def _exists(node: exp.Expr, scope: Scope) -> Expr:
-    tree = node.this.unnest() if isinstance(node.this, exp.Subquery) else node.this
+    tree = unwrapped(node.this, scope.session)
     found = table(tree, _inside(scope))
-    if (
-        isinstance(tree, exp.Select)
-        and is_aggregating(tree)
-        and not (tree.args.get("group") or tree.args.get("having"))
-    ):
-        return Expr(TRUE, BOOLEAN, TRUE)
+    always = isinstance(tree, exp.Select) and is_aggregating(tree)
+    if always and not (tree.args.get("group") or tree.args.get("having")):
+        return Expr(TRUE, BOOLEAN, TRUE)  # an aggregate without GROUP BY has exactly one row
     return _some(scope, "exists", sum_((), join(*found.factors)))
 
 
@@ -77,6 +75,8 @@ def _in(node: exp.Expr, scope: Scope) -> Expr:
         return _in_subquery(node, scope)
     if node.args.get("unnest") or node.args.get("field"):
         raise scope.session.source.unsupported(node, "IN without a list", "write IN (1, 2) or IN (SELECT …)")
+    if not node.expressions:
+        raise scope.session.source.error(node, "this IN list is empty", "name at least one value")
     value = expression(node.this, scope)
     options = [expression(item, scope) for item in node.expressions]
     return disjunction([compared("=", *matched(node, scope, value, option)) for option in options])
@@ -84,11 +84,12 @@ def _in(node: exp.Expr, scope: Scope) -> Expr:
 
 def _in_subquery(node: exp.Expr, scope: Scope) -> Expr:
     """x IN (SELECT y …): TRUE where some y = x; else NULL where x or some y is NULL and there are rows."""
+    value = expression(node.this, scope)
     found = table(node.args["query"], _inside(scope))
     if len(found.columns) != 1:
         message = f"IN takes a subquery with one column, not {len(found.columns)}"
         raise scope.session.source.error(node, message, "select one of them, or write EXISTS")
-    value, member = matched(node, scope, expression(node.this, scope), found.columns[0].expr)
+    value, member = matched(node, scope, value, found.columns[0].expr)
     equal = holds(compared("=", value.without_binds(), member))
     counted = (equal, holds(null_test(member)), ())
     matches, nulls, rows = scope.session.names.apart(sum_((), join(*found.factors, *more)) for more in counted)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from viewlet.algebra.query import Bind, Exists, Query, Rel, Value, join, outputs, rename, sum_, union
-from viewlet.algebra.terms import Term, Var
-from viewlet.sql.aggregate import GroupedScope, Grouping, bound
+from viewlet.algebra.terms import Var
+from viewlet.sql.aggregate import bound
 from viewlet.sql.expr import Expr, compared, holds, merge, variable
-from viewlet.sql.expression import boolean, expression, matched, unified
+from viewlet.sql.expression import boolean, matched, unified
+from viewlet.sql.parse import Statement
 from viewlet.sql.scope import CommonTable, Field, Names, Scope, Session
+from viewlet.sql.select_list import Aggregation, Block, OutputColumn, aggregation, is_aggregating, plain_columns
 from viewlet.sql.source import did_you_mean
-from viewlet.sql.unsupported import only
+from viewlet.sql.unsupported import only, refuse_join
 
-_SELECT_PARTS = frozenset({"expressions", "from_", "joins", "where", "group", "having", "distinct", "with_", "kind"})
+_SELECT_PARTS = frozenset({"expressions", "from_", "joins", "where", "group", "having", "distinct", "with_"})
 _SELECT_HINTS = {
     "order": ("ORDER BY", "a view has no order: sort when you read it"),
     "limit": ("LIMIT", "a view keeps every row: limit when you read it"),
@@ -26,18 +28,11 @@ _SELECT_HINTS = {
     "sample": ("SAMPLE", "leave it out"),
     "laterals": ("LATERAL", "write a correlated subquery in SELECT or WHERE"),
 }
-_OUTER_JOIN = "join inner, and add the rows without a partner by UNION ALL … WHERE NOT EXISTS (…)"
 _SET_HINTS = {
     exp.Union: ("UNION", "write UNION ALL inside SELECT DISTINCT * FROM (…)"),
     exp.Intersect: ("INTERSECT", "write SELECT DISTINCT … WHERE EXISTS (…)"),
     exp.Except: ("EXCEPT", "write SELECT DISTINCT … WHERE NOT EXISTS (…)"),
 }
-
-
-@dataclass(frozen=True)
-class OutputColumn:
-    name: str
-    expr: Expr
 
 
 @dataclass(frozen=True)
@@ -58,27 +53,9 @@ class Table:
         return Table((Exists(query),), columns)
 
 
-@dataclass(frozen=True)
-class Block:
-    """FROM and WHERE."""
-
-    factors: tuple[Query, ...]
-    scope: Scope
-
-
-@dataclass(frozen=True)
-class Aggregation:
-    """GROUP BY, SELECT and HAVING of an aggregating block."""
-
-    grouping: Grouping
-    columns: tuple[OutputColumn, ...]
-    having: Expr | None
-
-
 def table(tree: exp.Expr, scope: Scope) -> Table:
     """The rows of a query; ``scope`` is what is visible around it (``outer``) and its WITH queries (``common``)."""
-    if isinstance(tree, exp.Subquery) and not tree.args.get("alias"):
-        return table(tree.this, scope)
+    tree = unwrapped(tree, scope.session)
     if isinstance(tree, exp.Select):
         return _select(tree, scope)
     if isinstance(tree, exp.SetOperation):
@@ -86,30 +63,34 @@ def table(tree: exp.Expr, scope: Scope) -> Table:
     raise scope.session.source.unsupported(tree, tree.key.upper(), "write SELECT … FROM …")
 
 
+def unwrapped(tree: exp.Expr, session: Session) -> exp.Expr:
+    """The query inside parentheses."""
+    while isinstance(tree, exp.Subquery):
+        only(session.source, tree, frozenset({"this"}), _SELECT_HINTS)
+        tree = tree.this
+    return tree
+
+
+def is_distinct(tree: exp.Select, session: Session) -> bool:
+    clause = tree.args.get("distinct")
+    if clause is not None and clause.args.get("on"):
+        raise session.source.unsupported(clause, "DISTINCT ON", "write SELECT DISTINCT, or GROUP BY", "DISTINCT")
+    return clause is not None
+
+
 def _select(tree: exp.Select, scope: Scope) -> Table:
     found = block(tree, scope)
-    if not is_aggregating(tree):
+    if is_aggregating(tree):
+        rows = _grouped_table(aggregation(tree, found), scope.session.names)
+    else:
         columns = plain_columns(tree, found)
-        plain = Table(merge([found.factors, *(c.expr.binds for c in columns)]), tuple(map(_settled, columns)))
-        return plain.distinct(scope.session.names) if tree.args.get("distinct") else plain
-    grouped = _grouped_table(aggregation(tree, found), scope.session.names)
-    return grouped.distinct(scope.session.names) if tree.args.get("distinct") else grouped
+        rows = Table(merge([found.factors, *(c.expr.binds for c in columns)]), tuple(map(_settled, columns)))
+    return rows.distinct(scope.session.names) if is_distinct(tree, scope.session) else rows
 
 
 def _settled(column: OutputColumn) -> OutputColumn:
     """The binds of a column stand in the table's own product from here on."""
-    return OutputColumn(column.name, replace(column.expr.without_binds(), true=None, false=None))
-
-
-def is_aggregating(tree: exp.Select) -> bool:
-    own = [*tree.expressions, *([tree.args["having"]] if tree.args.get("having") else [])]
-    return bool(tree.args.get("group") or tree.args.get("having")) or any(map(_has_aggregate, own))
-
-
-def _has_aggregate(node: exp.Expr) -> bool:
-    """An aggregate of this block, not of a subquery in it."""
-    inside = node.walk(prune=lambda n: isinstance(n, (exp.Query, exp.Window)))
-    return any(isinstance(n, exp.AggFunc) for n in inside)
+    return OutputColumn(column.name, column.expr.without_binds())
 
 
 def _grouped_table(found: Aggregation, names: Names) -> Table:
@@ -129,9 +110,6 @@ def _grouped_table(found: Aggregation, names: Names) -> Table:
 def block(tree: exp.Select, outer: Scope) -> Block:
     source = outer.session.source
     only(source, tree, _SELECT_PARTS, _SELECT_HINTS)
-    distinct = tree.args.get("distinct")
-    if distinct is not None and distinct.args.get("on"):
-        raise source.unsupported(distinct, "DISTINCT ON", "write SELECT DISTINCT, or GROUP BY")
     scope = Scope(outer.session, (), outer.outer, with_common(tree, outer))
     factors: tuple[Query, ...] = ()
     start = tree.args.get("from_")
@@ -155,16 +133,13 @@ def with_common(tree: exp.Expr, scope: Scope) -> Mapping[str, CommonTable]:
     if clause.args.get("recursive"):
         raise scope.session.source.unsupported(clause, "WITH RECURSIVE", "write the levels out as joins", "RECURSIVE")
     for node in clause.expressions:
-        common[node.alias.lower()] = CommonTable(node, dict(common))
+        common[node.alias.lower()] = CommonTable(node, dict(common), scope.outer)
     return common
 
 
 def _join(node: exp.Join, scope: Scope) -> tuple[tuple[Query, ...], Scope]:
     source = scope.session.source
-    side = " ".join(filter(None, (node.method, node.side, node.kind))).upper()
-    if side not in ("", "INNER", "CROSS"):
-        hint = "name the columns: JOIN … ON a.x = b.x" if node.method else _OUTER_JOIN
-        raise source.unsupported(node, f"{side} JOIN", hint, side.split()[0])
+    refuse_join(source, node)
     only(source, node, frozenset({"this", "on", "using", "kind"}), {})
     factors, both = _from_item(node.this, scope)
     if node.args.get("on") is not None:
@@ -193,12 +168,9 @@ def _from_item(node: exp.Expr, scope: Scope) -> tuple[tuple[Query, ...], Scope]:
     source = scope.session.source
     if not isinstance(node, (exp.Table, exp.Subquery)):
         raise source.unsupported(node, node.key.upper(), "FROM takes tables, views and subqueries")
-    only(
-        source,
-        node,
-        frozenset({"this", "alias", "db", "catalog"}),
-        {"joins": ("a JOIN in parentheses", "leave out the parentheses")},
-    )
+    if isinstance(node.this, exp.Table):
+        raise source.unsupported(node, "a JOIN in parentheses", "leave out the parentheses")
+    only(source, node, frozenset({"this", "alias", "db", "catalog"}), {})
     alias = node.alias.lower() or (node.name.lower() if isinstance(node, exp.Table) else "")
     if any(alias in f.tables for f in scope.fields):
         hint = "give each its own name: FROM bids x, bids y"
@@ -241,124 +213,30 @@ def _named(node: exp.Table, scope: Scope, alias: str) -> Table:
 
 
 def _common_table(common: CommonTable, scope: Scope) -> Table:
-    found = table(common.tree.this, replace(scope, fields=(), common=common.visible))
+    found = table(common.tree.this, Scope(scope.session, (), common.outer, common.common))
     return _renamed(found, _column_aliases(common.tree, scope, [c.name for c in found.columns]))
 
 
 def defined_view(session: Session, name: str) -> Table:
     """A view in FROM is its definition, translated again with fresh variables."""
-    tree = session.catalog.views[name].tree
-    found = table(tree.expression, Scope(session))
-    if not isinstance(tree.this, exp.Schema):
-        return found
-    return _renamed(found, view_columns(session, tree, [c.name for c in found.columns]))
+    statement = session.catalog.views[name]
+    found = table(statement.tree, Scope(session))
+    return _renamed(found, view_columns(session, statement, [c.name for c in found.columns]))
 
 
-def view_columns(session: Session, tree: exp.Create, names: list[str]) -> list[str]:
+def view_columns(session: Session, statement: Statement, names: Sequence[str]) -> Sequence[str]:
     """CREATE MATERIALIZED VIEW v (a, b) AS …"""
-    if not isinstance(tree.this, exp.Schema):
+    given = statement.columns
+    if given is None:
         return names
-    given = [c.name.lower() for c in tree.this.expressions]
-    if len(given) != len(names):
-        raise session.source.error(tree.this, f"{len(given)} names for {len(names)} columns", "name every column once")
+    if len(given) != len(names) or len(set(given)) != len(given):
+        message = f"{len(given)} names for {len(names)} columns"
+        raise session.source.error(statement.place, message, "name every column once")
     return given
 
 
-def _renamed(found: Table, names: list[str]) -> Table:
+def _renamed(found: Table, names: Sequence[str]) -> Table:
     return Table(found.factors, tuple(OutputColumn(n, c.expr) for n, c in zip(names, found.columns, strict=True)))
-
-
-# -- SELECT and GROUP BY -----------------------------------------------------------------------------------------------
-
-
-def plain_columns(tree: exp.Select, found: Block) -> tuple[OutputColumn, ...]:
-    named = _select_list(tree, found.scope)
-    return tuple(OutputColumn(name, expression(node, found.scope)) for name, node in named)
-
-
-def aggregation(tree: exp.Select, found: Block) -> Aggregation:
-    items = _select_list(tree, found.scope)
-    grouping, keys = _grouping(tree, found, items)
-    aliases = {e.alias.lower(): e.this for e in tree.expressions if isinstance(e, exp.Alias)}
-    base = found.scope
-    scope = GroupedScope(base.session, base.fields, base.outer, base.common, base, grouping, keys)
-    columns = tuple(OutputColumn(name, expression(node, scope)) for name, node in items)
-    having = tree.args.get("having")
-    condition = boolean(having.this, replace(scope, aliases=aliases)) if having is not None else None
-    return Aggregation(grouping, columns, condition)
-
-
-def _grouping(tree: exp.Select, found: Block, items: list[tuple[str, exp.Expr]]) -> tuple[Grouping, dict[Term, Expr]]:
-    session, clause = found.scope.session, tree.args.get("group")
-    product, keys, variables = join(*found.factors), dict[Term, Expr](), list[str]()
-    for node in clause.expressions if clause is not None else ():
-        key = expression(_group_item(node, found.scope, items), found.scope)
-        product = join(product, *key.binds)
-        var, product = bound(session.names, product, key.term, "key")
-        keys[key.term] = variable(var, key.type, key.nullable)
-        variables.append(var)
-    if clause is not None:
-        only(session.source, clause, frozenset({"expressions"}), {})
-    return Grouping(session.names, tuple(variables), (product,), clause is not None), keys
-
-
-def _group_item(node: exp.Expr, scope: Scope, items: list[tuple[str, exp.Expr]]) -> exp.Expr:
-    """GROUP BY 1 and GROUP BY alias mean a SELECT item; a column of FROM comes before an alias."""
-    if isinstance(node, exp.Literal) and not node.is_string:
-        place = int(node.this) if node.this.isdigit() else 0
-        if not 1 <= place <= len(items):
-            hint = f"number the SELECT items from 1 to {len(items)}"
-            raise scope.session.source.error(node, f"there is no SELECT item {node.this}", hint)
-        return items[place - 1][1]
-    if isinstance(node, exp.Column) and not node.table and scope.own(node) is None:
-        return next((item for name, item in items if name == node.name.lower()), node)
-    return node
-
-
-def _select_list(tree: exp.Select, scope: Scope) -> list[tuple[str, exp.Expr]]:
-    """The SELECT items with their names; ``*`` written out, a name that comes again numbered as DuckDB does."""
-    result: list[tuple[str, exp.Expr]] = []
-    for i, item in enumerate(tree.expressions):
-        for name, node in _expanded(item, scope, i + 1):
-            taken = {n for n, _ in result}
-            if name in taken and isinstance(item, exp.Alias):
-                raise scope.session.source.error(item, f"two columns are named {name}", "give each its own name: AS …")
-            unique = next(n for n in (name, *(f"{name}_{k}" for k in range(1, 10_000))) if n not in taken)
-            result.append((unique, node))
-    return result
-
-
-def _expanded(item: exp.Expr, scope: Scope, place: int) -> list[tuple[str, exp.Expr]]:
-    if isinstance(item, exp.Alias):
-        return [(item.alias.lower(), item.this)]
-    star = item.this if isinstance(item, exp.Column) else item
-    if isinstance(star, exp.Star):
-        return _star(item, star, scope)
-    if isinstance(item, exp.Column):
-        return [(item.name.lower(), item)]
-    return [(item.key if isinstance(item, (exp.Sum, exp.Count, exp.Avg)) else f"column_{place}", item)]
-
-
-def _star(item: exp.Expr, star: exp.Star, scope: Scope) -> list[tuple[str, exp.Expr]]:
-    source = scope.session.source
-    only(
-        source,
-        star,
-        frozenset(),
-        {"except_": ("EXCLUDE", "name the columns"), "replace": ("REPLACE", "name the columns")},
-    )
-    table_name = item.table.lower() if isinstance(item, exp.Column) else ""
-    fields = [f for f in scope.fields if not table_name or table_name in f.tables]
-    if not fields:
-        tables = sorted({t for f in scope.fields for t in f.tables})
-        hint = did_you_mean(table_name, tables, f"the tables here are: {', '.join(tables) or 'none'}")
-        raise source.error(
-            item, f"there is no table {table_name} in this query" if table_name else "SELECT * without FROM", hint
-        )
-    nodes = [exp.column(f.name, table=f.tables[0]) for f in fields]
-    for node in nodes:
-        node.update_positions(star)
-    return [(f.name, node) for f, node in zip(fields, nodes, strict=True)]
 
 
 # -- UNION ALL ---------------------------------------------------------------------------------------------------------

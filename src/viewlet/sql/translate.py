@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from sqlglot import exp
-
 from viewlet.program.trigger import Result, Script
-from viewlet.sql import subquery
-from viewlet.sql.ddl import defined_name, refuse_modifiers, relation
-from viewlet.sql.parse import Statement, parse
+from viewlet.sql import subquery  # noqa: F401  its rules for EXISTS, IN and scalar subqueries register themselves
+from viewlet.sql.ddl import relation
+from viewlet.sql.parse import parse
 from viewlet.sql.result import result
 from viewlet.sql.scope import Catalog, Names, Session
 from viewlet.sql.source import Source
@@ -22,22 +20,11 @@ def translate(source: str, dialect: Literal["sql", "paper"] = "sql") -> Script:
     """
     text, catalog, results = Source(source), Catalog(), list[Result]()
     for statement in parse(text):
-        name = _new_name(text, catalog, statement)
+        if statement.name in catalog:
+            raise text.error(statement.place, f"{statement.name} is defined twice", "choose another name")
         if statement.kind == "VIEW":
-            results.append(result(Session(text, catalog, dialect, Names()), name, statement))
-            catalog.views[name] = statement
+            results.append(result(Session(text, catalog, dialect, Names()), statement))
+            catalog.views[statement.name] = statement
         else:
-            catalog.relations[name] = relation(text, statement)
+            catalog.relations[statement.name] = relation(text, statement)
     return Script(tuple(catalog.relations.values()), tuple(results), dialect, source)
-
-
-def _new_name(source: Source, catalog: Catalog, statement: Statement) -> str:
-    target = statement.tree.this
-    refuse_modifiers(source, statement.tree)
-    name = defined_name(source, target.this if isinstance(target, exp.Schema) else target)
-    if name in catalog:
-        raise source.error(target, f"{name} is defined twice", "choose another name")
-    return name
-
-
-assert subquery  # its rules for EXISTS, IN and scalar subqueries register themselves

@@ -30,8 +30,32 @@ _NODES: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Placeholder: ("a parameter", "write the value"),
     exp.Parameter: ("a parameter", "write the value"),
     exp.Distinct: ("DISTINCT with several arguments", "count one column: COUNT(DISTINCT x)"),
+    exp.Rollup: ("ROLLUP", "write one view for each level"),
+    exp.Cube: ("CUBE", "write one view for each grouping"),
+    exp.GroupingSets: ("GROUPING SETS", "write one view for each grouping"),
+    exp.Order: ("ORDER BY in an aggregate", "leave it out: a sum has no order"),
     exp.Star: ("* in an expression", "name the columns"),
 }
+
+
+_NO_POSITION = (exp.Max, exp.Min, exp.Any, exp.All, exp.Rollup, exp.Cube)
+_JOINS = {
+    "NATURAL": "name the columns: JOIN … ON a.x = b.x",
+    "SEMI": "write WHERE EXISTS (SELECT …)",
+    "ANTI": "write WHERE NOT EXISTS (SELECT …)",
+    "ASOF": "join inner with a correlated subquery in ON",
+    "POSITIONAL": "join on a column of both sides",
+}
+_OUTER_JOIN = "join inner, and add the rows without a partner by UNION ALL … WHERE NOT EXISTS (…)"
+
+
+def refuse_join(source: Source, node: exp.Join) -> None:
+    """Only inner joins."""
+    words = " ".join(filter(None, (node.method, node.side, node.kind))).upper().split()
+    if words in ([], ["INNER"], ["CROSS"]):
+        return
+    hint = next((_JOINS[word] for word in words if word in _JOINS), _OUTER_JOIN)
+    raise source.unsupported(node, f"{' '.join(words)} JOIN", hint, words[0])
 
 
 def refuse(source: Source, node: exp.Expr) -> SqlError:
@@ -49,8 +73,10 @@ def refuse(source: Source, node: exp.Expr) -> SqlError:
 
 
 def _own_keyword(node: exp.Expr) -> str:
-    """sqlglot keeps no position for MIN, MAX, ANY and ALL: the word before their argument is theirs."""
-    return node.key.upper() if isinstance(node, (exp.Max, exp.Min, exp.Any, exp.All, exp.TryCast)) else ""
+    """sqlglot keeps no position for these: the word before their argument is theirs."""
+    if isinstance(node, exp.TryCast):
+        return "TRY_CAST"
+    return node.key.upper() if isinstance(node, _NO_POSITION) else ""
 
 
 def only(source: Source, node: exp.Expr, allowed: frozenset[str], hints: dict[str, tuple[str, str]]) -> None:

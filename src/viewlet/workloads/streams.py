@@ -8,6 +8,7 @@ in AXF, 0.0001 in PSP, 25% in VWAP and MST, 100 in Q18, 0.005 in Q17, the dates)
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -104,9 +105,9 @@ class _Book:
         yield taken
         t, order_id, broker, volume, price = taken[2]
         assert isinstance(volume, float)
-        left = volume - int(volume * self.rng.choice((0.25, 0.5, 1.0)))
-        if left > 0:
-            yield self._put(side, (t, order_id, broker, left, price))
+        filled = math.ceil(4 * volume * self.rng.choice((0.25, 0.5, 1.0))) / 4
+        if filled < volume:
+            yield self._put(side, (t, order_id, broker, volume - filled, price))
 
     def _put(self, side: str, order: Row) -> Event:
         self.resting[side].append(order)

@@ -1,0 +1,133 @@
+"""Can these views be maintained, and at what cost? Asked before anything runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot.tokenizer_core import Token, TokenType
+
+from viewlet.compilation import Dialect
+from viewlet.compiler.script import compile_script
+from viewlet.errors import SqlError, UnsupportedError
+from viewlet.program.access import program_cost_class, scan_warnings
+from viewlet.program.graph import part_for
+from viewlet.program.trigger import Program, Script
+from viewlet.sql.translate import translate
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Why a view cannot be maintained (with the construct and where it stands), or not well."""
+
+    message: str
+    construct: str = ""
+    line: int | None = None
+    column: int | None = None
+    hint: str = ""
+
+    def __str__(self) -> str:
+        where = f"line {self.line}, column {self.column}: " if self.line is not None else ""
+        return f"{where}{self.message}" + (f" (hint: {self.hint})" if self.hint else "")
+
+
+@dataclass(frozen=True, slots=True)
+class ViewCheck:
+    """``cost_class`` is the worst that one update can cost, None for a view that cannot be maintained."""
+
+    view: str
+    maintainable: bool
+    cost_class: str | None
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """``view`` is the name it gives a view, empty for a stream or table; ``words`` are its names and keywords."""
+
+    start: int
+    end: int
+    view: str
+    words: frozenset[str]
+
+
+def check(script: str, *, strategy: str = "optimized", dialect: Dialect = "sql") -> list[ViewCheck]:
+    """For each view of a script, in its order: whether it can be maintained, in which cost class, and what is wrong.
+
+    A view that is refused does not hide the others; a stream or table that is not right is an error, as ever.
+    """
+    statements = list(_statements(script))
+    parsed, refused = _translate_the_rest(script, statements, dialect)
+    program = compile_script(parsed, strategy)
+    maintained = {r.name for r in program.results}
+    return [
+        _maintainable(program, s.view) if s not in refused else _refused(s, refused)
+        for s in statements
+        if s in refused or s.view in maintained
+    ]
+
+
+def _translate_the_rest(
+    script: str, statements: list[_Statement], dialect: Dialect
+) -> tuple[Script, dict[_Statement, SqlError]]:
+    """Blank out each view that is refused and try again: positions stay what the user sees."""
+    refused: dict[_Statement, SqlError] = {}
+    text = script
+    while True:
+        try:
+            return translate(text, dialect), refused
+        except SqlError as error:
+            at = _offset(script, error)
+            guilty = next((s for s in statements if s.start <= at <= s.end and s.view and s not in refused), None)
+            if guilty is None:
+                raise
+            refused[guilty] = error
+            text = text[: guilty.start] + re.sub(r"\S", " ", text[guilty.start : guilty.end]) + text[guilty.end :]
+
+
+def _statements(script: str) -> Iterator[_Statement]:
+    try:
+        tokens = sqlglot.tokenize(script, read="duckdb")
+    except sqlglot.TokenError:
+        return  # an open quote: the translator says where
+    chunk: list[Token] = []
+    for token in tokens:
+        if token.token_type != TokenType.SEMICOLON:
+            chunk.append(token)
+        elif chunk:
+            yield _statement(chunk)
+            chunk = []
+    if chunk:
+        yield _statement(chunk)
+
+
+def _statement(tokens: list[Token]) -> _Statement:
+    words = [t.text.lower() for t in tokens]
+    is_view = words[:3] == ["create", "materialized", "view"] and len(words) > 3
+    return _Statement(tokens[0].start, tokens[-1].end + 1, words[3] if is_view else "", frozenset(words))
+
+
+def _offset(script: str, error: SqlError) -> int:
+    if error.line is None or error.column is None:
+        return -1
+    return sum(len(line) + 1 for line in script.split("\n")[: error.line - 1]) + error.column - 1
+
+
+def _maintainable(program: Program, view: str) -> ViewCheck:
+    part = part_for(program, view)
+    findings = tuple(Finding(warning) for warning in scan_warnings(part))
+    return ViewCheck(view, True, program_cost_class(part), findings)
+
+
+def _refused(statement: _Statement, refused: dict[_Statement, SqlError]) -> ViewCheck:
+    """A view over one that is refused is refused for that reason; what is wrong with it besides, nobody looked at."""
+    error = refused[statement]
+    below = next((s.view for s in refused if s.start < statement.start and s.view in statement.words), None)
+    if below is not None:
+        finding = Finding(f"it reads {below}, which cannot be maintained", line=error.line, column=error.column)
+    else:
+        construct = error.construct if isinstance(error, UnsupportedError) else ""
+        finding = Finding(error.message, construct, error.line, error.column, error.hint)
+    return ViewCheck(statement.view, False, None, (finding,))

@@ -1,0 +1,37 @@
+"""The ``viewlet`` command."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from viewlet import __version__
+from viewlet.cli import check, demo, explain
+
+app = typer.Typer(
+    name="viewlet",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    epilog="Start with [bold]viewlet demo[/bold], then [bold]viewlet explain job.sql[/bold].",
+)
+app.command("explain", epilog=explain.EXAMPLES)(explain.explain_command)
+app.command("check", epilog=check.EXAMPLES)(check.check_command)
+app.command("demo", epilog=demo.EXAMPLES)(demo.demo_command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"viewlet {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    """SQL views that are fresh after every event: scripts are compiled into triggers that update the views in place."""

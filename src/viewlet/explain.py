@@ -1,0 +1,264 @@
+"""How a view is kept fresh, told from the SQL to the cost of every statement.
+
+The story has four stages: the query in the calculus (§3.1), its deltas (§3.2), what was decided to be kept (§5.1), and
+the trigger program (§4). Each is text; the compiler's record (``program.trace``) says which rules led to the next.
+"""
+
+from __future__ import annotations
+
+import html
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from types import MappingProxyType
+
+from viewlet.algebra.query import Query, View
+from viewlet.algebra.rewrite import Step
+from viewlet.algebra.text import pretty
+from viewlet.compiler.context import Context
+from viewlet.compiler.delta import delta
+from viewlet.compiler.simplify import simplify
+from viewlet.compiler.transform import is_linear
+from viewlet.errors import Error
+from viewlet.program.access import program_cost_class, scan_warnings, statement_access
+from viewlet.program.graph import Graph, graph, part_for, views_in
+from viewlet.program.text import EVENTS, statement_to_text
+from viewlet.program.trigger import Event, Program, Result, Statement, Trigger, ViewDefinition
+
+STAGES = MappingProxyType(
+    {
+        "algebra": "the query in the calculus",
+        "delta": "how each view changes when a table changes",
+        "decision": "the views kept, why, and the rules that led there",
+        "program": "the triggers, and what each statement costs",
+    }
+)
+WIDTH = 100
+STYLE = """\
+.viewlet-explain { color-scheme: light dark; font-size: 0.9em }
+.viewlet-explain summary { cursor: pointer; font-weight: bold; padding: 0.2em 0 }
+.viewlet-explain pre { background: rgba(128, 128, 128, 0.12); padding: 0.6em; overflow-x: auto; color: inherit }
+.viewlet-explain .warning { border-left: 0.25em solid #d97706; padding-left: 0.6em; margin: 0.3em 0 }
+"""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """``str()`` tells everything; the fields are its parts. ``trace`` holds the steps of the views in question."""
+
+    title: str
+    sql: str
+    stages: Mapping[str, str]
+    trace: list[Step]
+    cost_class: str
+    warnings: tuple[str, ...]
+    graph: Graph
+    statistics: str
+
+    def stage(self, name: str) -> str:
+        if name not in self.stages:
+            raise Error(f"no stage {name!r}: the stages are {', '.join(self.stages)}")
+        return self.stages[name]
+
+    def sections(self) -> Iterator[tuple[str, str]]:
+        if self.sql:
+            yield "SQL", self.sql
+        for name, text in self.stages.items():
+            yield f"{name}: {STAGES[name]}", text
+        if self.statistics:
+            yield "estimate", self.statistics
+        yield "graph: under each view, the views that its refresh reads", self.graph.to_text()
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "title": self.title,
+            "sql": self.sql,
+            "cost_class": self.cost_class,
+            "warnings": list(self.warnings),
+            "stages": dict(self.stages),
+            "statistics": self.statistics,
+            "trace": [asdict(step) for step in self.trace],
+            "graph": self.graph.to_dict(),
+        }
+
+    def __str__(self) -> str:
+        blocks = [self.title, *(f"── {heading} ──\n{text}" for heading, text in self.sections())]
+        return "\n\n".join([*blocks, "\n".join(f"warning: {w}" for w in self.warnings)]).rstrip()
+
+    def _repr_html_(self) -> str:
+        warnings = "".join(f'<p class="warning">{html.escape(w)}</p>' for w in self.warnings)
+        sections = "".join(
+            f"<details><summary>{html.escape(heading)}</summary><pre>{html.escape(text)}</pre></details>"
+            for heading, text in self.sections()
+        )
+        title = f"<p><b>{html.escape(self.title)}</b></p>"
+        return f'<div class="viewlet-explain"><style>{STYLE}</style>{title}{warnings}{sections}</div>'
+
+
+def explain(program: Program, view: str | None = None, *, trace: bool = False) -> Explanation:
+    """How the views of a program, or one of them, are kept fresh; ``trace`` adds every step of the compiler."""
+    part = program if view is None else part_for(program, view)
+    steps = _steps(part)
+    decision = _decision(part, steps) + ("\n\n" + _trace(steps) if trace and steps else "")
+    stages = {"algebra": _algebra(part), "delta": _deltas(part), "decision": decision, "program": _triggers(part)}
+    worst = program_cost_class(part)
+    return Explanation(
+        title=_title(part),
+        sql="\n\n".join(f"{r.sql};" for r in part.results if r.sql),
+        stages=MappingProxyType(stages),
+        trace=steps,
+        cost_class=worst,
+        warnings=scan_warnings(part),
+        graph=graph(part),
+        statistics=_statistics(program),
+    )
+
+
+def _title(program: Program) -> str:
+    names = ", ".join(r.name for r in program.results) or "no views"
+    kept = f"{len(program.views)} view{'s' * (len(program.views) != 1)} kept"
+    event, batch = (program_cost_class(program, kinds=kinds) for kinds in ("+-", "Δ"))
+    costs = f"an insert or delete costs {event}" + f", a batch {batch}" * (batch != event)
+    return f"{names}: {kept}, {costs} (strategy {program.strategy}, dialect {program.dialect})"
+
+
+def _statistics(program: Program) -> str:
+    if not program.statistics:
+        return ""
+    costs = ", ".join(f"{name} {program.statistics[name]:,.1f}" for name in ("maintenance", "refresh", "total"))
+    whole = "all views of the script, " if len(program.results) > 1 else ""
+    return f"{whole}tuples touched a second at the declared rates and sizes (§5.1): {costs}"
+
+
+# -- algebra -----------------------------------------------------------------------------------------------------------
+
+
+def _algebra(program: Program) -> str:
+    return "\n\n".join("\n".join(_result_lines(r, program)) for r in program.results)
+
+
+def _result_lines(result: Result, program: Program) -> Iterator[str]:
+    yield f"{result.name}: " + ("one row" if result.rows is None else "a row for each key of")
+    if result.rows is not None:
+        yield f"  {_defined(result.rows, program, 2)}"
+    for name, q in result.lookups:
+        yield f"  {name} := {_defined(q, program, 6 + len(name))}"
+    if result.having is not None:
+        yield f"  having {result.having.text}"
+    for column in result.columns:
+        yield f"  column {column.name} {column.type} := {column.term.text}"
+
+
+def _defined(q: Query, program: Program, indent: int) -> str:
+    """A read of a view that is kept for the result, and what it stands for."""
+    if not isinstance(q, View):
+        return pretty(q, WIDTH, indent)
+    return f"{q.text} where\n    {_definition(program.view(q.name), 6)}"
+
+
+def _definition(view: ViewDefinition, indent: int) -> str:
+    start = f"{view.read.text} :="
+    if indent + len(start) + len(view.definition.text) < WIDTH:
+        return f"{start} {view.definition.text}"
+    return f"{start}\n{' ' * indent}{pretty(view.definition, WIDTH, indent)}"
+
+
+# -- delta -------------------------------------------------------------------------------------------------------------
+
+
+def _deltas(program: Program) -> str:
+    note = "Where only the delta of an insert is given: a delete is −1 times it, a batch is it for each tuple.\n"
+    lines = [line for view in program.views for line in _view_deltas(view, program)]
+    return "\n".join([note, *lines]) if lines else "nothing changes"
+
+
+def _view_deltas(view: ViewDefinition, program: Program) -> Iterator[str]:
+    """ΔQ for each event, as the compiler simplified it; that of an insert alone where ΔQ is linear in the update."""
+    statements = [(t.event, s) for t in program.triggers for s in t.statements if s.target.name == view.name]
+    anew = [f"{event.kind}{event.relation}" for event, s in statements if s.op == ":="]
+    if anew:
+        yield f"{view.name} on {', '.join(anew)}: evaluated anew"
+    for event, s in statements:
+        if s.op == "+=" and (event.kind == "+" or not is_linear(view.definition, event.relation)):
+            yield f"Δ {view.name} on {event} ="
+            yield f"  {pretty(_delta(view, event, program), WIDTH, 2)}"
+
+
+def _delta(view: ViewDefinition, event: Event, program: Program) -> Query:
+    static = frozenset(r.name for r in program.relations if r.static)
+    context = Context(frozenset(event.params) | frozenset(view.inputs), event, static)
+    return simplify(delta(view.definition, event), context)
+
+
+# -- decision ----------------------------------------------------------------------------------------------------------
+
+
+def _decision(program: Program, steps: list[Step]) -> str:
+    views = "\n".join(line for view in program.views for line in _kept(view, program))
+    return f"{views}\n\n{_rules(steps)}"
+
+
+def _kept(view: ViewDefinition, program: Program) -> Iterator[str]:
+    yield _definition(view, 4)
+    yield f"  why: {view.why}"
+    if view.fill is not None:
+        yield f"  on a miss: {pretty(view.fill, WIDTH, 13)}"
+    readers: dict[str, list[str]] = {}
+    for trigger in program.triggers:
+        for s in trigger.statements:
+            if view.name in views_in(s.expression):
+                readers.setdefault(s.target.name, []).append(f"{trigger.event.kind}{trigger.event.relation}")
+    if readers:
+        yield "  read by: " + "; ".join(f"{reader} on {', '.join(events)}" for reader, events in readers.items())
+
+
+def _rules(steps: list[Step]) -> str:
+    if not steps:
+        return "no rule fired, or the program was read from text, which keeps no record"
+    fired = Counter((step.rule, step.source) for step in steps)
+    width = max(len(rule) for rule, _ in fired)
+    lines = (f"  {n:4} × {rule:{width}}  {source}" for (rule, source), n in fired.items())
+    return "\n".join(["rules that fired:", *lines])
+
+
+def _steps(program: Program) -> list[Step]:
+    """A step's place is ``view`` or ``view on event``."""
+    names = {v.name for v in program.views}
+    names |= {f"{r.name}_{name}" for r in program.results for name, _ in r.lookups} | {r.name for r in program.results}
+    return [step for step in program.trace.steps if step.place.split(" on ")[0] in names]
+
+
+def _trace(steps: list[Step]) -> str:
+    lines, place = ["every step:"], ""
+    for i, step in enumerate(steps, 1):
+        if step.place != place:
+            lines.append(f"  at {step.place}")
+            place = step.place
+        lines += [f"  {i:4} {step.rule}", f"         {step.before}", f"       ⇒ {step.after}"]
+    return "\n".join(lines)
+
+
+# -- program -----------------------------------------------------------------------------------------------------------
+
+
+def _triggers(program: Program) -> str:
+    return "\n\n".join("\n".join(_trigger_lines(t, program)) for t in program.triggers) or "no triggers"
+
+
+def _trigger_lines(trigger: Trigger, program: Program) -> Iterator[str]:
+    event = trigger.event
+    values = f"({', '.join(event.params)})" if event.params else f"Δ{event.relation}"
+    yield f"{EVENTS[event.kind]} {event.relation} values {values} do {{"
+    for statement in trigger.statements:
+        yield f"  {statement_to_text(statement, event.params, 2)};"
+        yield from _cost_lines(statement, trigger, program)
+    yield "}"
+
+
+def _cost_lines(statement: Statement, trigger: Trigger, program: Program) -> Iterator[str]:
+    cost = statement_access(statement, trigger.event, program)
+    per = "" if cost.unit == "event" else f" per {cost.unit}"
+    yield f"      -- {cost.cost_class}{per}: {cost.reason}"
+    reads = dict.fromkeys(f"{path} {text}" for text, path in cost.paths if path != "batch")
+    if len(reads) > 1:
+        yield f"      -- reads: {', '.join(reads)}"

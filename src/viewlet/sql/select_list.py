@@ -1,0 +1,146 @@
+"""SELECT, GROUP BY and HAVING over the product of a FROM and WHERE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from viewlet.algebra.query import Query, join
+from viewlet.algebra.terms import Term
+from viewlet.sql.aggregate import GroupedScope, Grouping, bound
+from viewlet.sql.expr import Expr, variable
+from viewlet.sql.expression import boolean, expression
+from viewlet.sql.scope import Scope
+from viewlet.sql.source import did_you_mean
+from viewlet.sql.unsupported import only
+
+_GROUP_HINTS = {
+    "all": ("GROUP BY ALL", "name the columns: GROUP BY a, b"),
+}
+
+
+@dataclass(frozen=True)
+class OutputColumn:
+    name: str
+    expr: Expr
+
+
+@dataclass(frozen=True)
+class Block:
+    """FROM and WHERE."""
+
+    factors: tuple[Query, ...]
+    scope: Scope
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """GROUP BY, SELECT and HAVING of an aggregating block."""
+
+    grouping: Grouping
+    columns: tuple[OutputColumn, ...]
+    having: Expr | None
+
+
+def is_aggregating(tree: exp.Select) -> bool:
+    own = [*tree.expressions, *([tree.args["having"]] if tree.args.get("having") else [])]
+    return bool(tree.args.get("group") or tree.args.get("having")) or any(map(_has_aggregate, own))
+
+
+def _has_aggregate(node: exp.Expr) -> bool:
+    """An aggregate of this block, not of a subquery in it."""
+    inside = node.walk(prune=lambda n: isinstance(n, (exp.Query, exp.Window)))
+    return any(isinstance(n, exp.AggFunc) for n in inside)
+
+
+def plain_columns(tree: exp.Select, found: Block) -> tuple[OutputColumn, ...]:
+    named = _select_list(tree, found.scope)
+    return tuple(OutputColumn(name, expression(node, found.scope)) for name, node in named)
+
+
+def aggregation(tree: exp.Select, found: Block) -> Aggregation:
+    items = _select_list(tree, found.scope)
+    grouping, keys = _grouping(tree, found, items)
+    aliases = {e.alias.lower(): e.this for e in tree.expressions if isinstance(e, exp.Alias)}
+    base = found.scope
+    scope = GroupedScope(base.session, base.fields, base.outer, base.common, base, grouping, keys)
+    columns = tuple(OutputColumn(name, expression(node, scope)) for name, node in items)
+    having = tree.args.get("having")
+    condition = boolean(having.this, replace(scope, aliases=aliases)) if having is not None else None
+    return Aggregation(grouping, columns, condition)
+
+
+def _grouping(tree: exp.Select, found: Block, items: list[tuple[str, exp.Expr]]) -> tuple[Grouping, dict[Term, Expr]]:
+    session, clause = found.scope.session, tree.args.get("group")
+    product, keys, variables = join(*found.factors), dict[Term, Expr](), list[str]()
+    if clause is not None:
+        only(session.source, clause, frozenset({"expressions"}), _GROUP_HINTS)
+    for node in clause.expressions if clause is not None else ():
+        key = expression(_group_item(node, found.scope, items), found.scope)
+        product = join(product, *key.binds)
+        var, product = bound(session.names, product, key.term, "key")
+        keys[key.term] = variable(var, key.type, key.nullable)
+        variables.append(var)
+    return Grouping(session.names, tuple(variables), (product,), clause is not None), keys
+
+
+def _group_item(node: exp.Expr, scope: Scope, items: list[tuple[str, exp.Expr]]) -> exp.Expr:
+    """GROUP BY 1 and GROUP BY alias mean a SELECT item; a column of FROM comes before an alias."""
+    if isinstance(node, exp.Literal) and not node.is_string:
+        place = int(node.this) if node.this.isdigit() else 0
+        if not 1 <= place <= len(items):
+            hint = f"number the SELECT items from 1 to {len(items)}"
+            raise scope.session.source.error(node, f"there is no SELECT item {node.this}", hint)
+        return items[place - 1][1]
+    if isinstance(node, exp.Column) and not node.table and scope.own(node) is None:
+        return next((item for name, item in items if name == node.name.lower()), node)
+    return node
+
+
+def _select_list(tree: exp.Select, scope: Scope) -> list[tuple[str, exp.Expr]]:
+    """The SELECT items with their names; ``*`` written out, a name that comes again numbered as DuckDB does."""
+    result: list[tuple[str, exp.Expr]] = []
+    if not tree.expressions:
+        raise scope.session.source.error(tree, "this SELECT has no columns", "name them, or write SELECT *")
+    for i, item in enumerate(tree.expressions):
+        for name, node in _expanded(item, scope, i + 1):
+            taken = {n for n, _ in result}
+            if name in taken and isinstance(item, exp.Alias):
+                raise scope.session.source.error(item, f"two columns are named {name}", "give each its own name: AS …")
+            unique = next(n for n in (name, *(f"{name}_{k}" for k in range(1, 10_000))) if n not in taken)
+            result.append((unique, node))
+    return result
+
+
+def _expanded(item: exp.Expr, scope: Scope, place: int) -> list[tuple[str, exp.Expr]]:
+    if isinstance(item, exp.Alias):
+        return [(item.alias.lower(), item.this)]
+    star = item.this if isinstance(item, exp.Column) else item
+    if isinstance(star, exp.Star):
+        return _star(item, star, scope)
+    if isinstance(item, exp.Column):
+        return [(item.name.lower(), item)]
+    return [(item.key if isinstance(item, (exp.Sum, exp.Count, exp.Avg)) else f"column_{place}", item)]
+
+
+def _star(item: exp.Expr, star: exp.Star, scope: Scope) -> list[tuple[str, exp.Expr]]:
+    source = scope.session.source
+    only(
+        source,
+        star,
+        frozenset(),
+        {"except_": ("EXCLUDE", "name the columns"), "replace": ("REPLACE", "name the columns")},
+    )
+    table_name = item.table.lower() if isinstance(item, exp.Column) else ""
+    fields = [f for f in scope.fields if not table_name or table_name in f.tables]
+    if not fields:
+        tables = sorted({t for f in scope.fields for t in f.tables})
+        hint = did_you_mean(table_name, tables, f"the tables here are: {', '.join(tables) or 'none'}")
+        raise source.error(
+            item, f"there is no table {table_name} in this query" if table_name else "SELECT * without FROM", hint
+        )
+    nodes = [exp.column(f.name, table=f.tables[0]) for f in fields]
+    for node in nodes:
+        node.update_positions(star)
+    return [(f.name, node) for f, node in zip(fields, nodes, strict=True)]

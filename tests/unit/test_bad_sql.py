@@ -1,0 +1,195 @@
+"""Every kind of bad or unsupported SQL: the class, what it says, where it points (the ‸ in the text), and a hint."""
+
+from __future__ import annotations
+
+import pytest
+
+from viewlet.errors import SqlError, UnsupportedError
+from viewlet.sql import translate
+
+SCHEMA = """CREATE STREAM bids (t DOUBLE, id BIGINT NOT NULL, price DECIMAL(10,2), s VARCHAR, d DATE, f BOOLEAN);
+CREATE STREAM asks (t DOUBLE, id BIGINT NOT NULL, price DECIMAL(10,2));
+"""
+
+UNSUPPORTED_QUERIES = [
+    ("SELECT ‸max(price) FROM bids", "MAX"),
+    ("SELECT id, ‸min(price) FROM bids GROUP BY id", "MIN"),
+    ("SELECT ‸stddev(price) FROM bids", "the aggregate STDDEV"),
+    ("SELECT ‸sum(price) FILTER (WHERE id > 1) FROM bids", "FILTER"),
+    ("SELECT count(DISTINCT ‸id, price) FROM bids", "DISTINCT with several arguments"),
+    ("SELECT sum(‸*) FROM bids", "* in an expression"),
+    ("SELECT sum(‸id ORDER BY t) FROM bids", "ORDER BY in an aggregate"),
+    ("SELECT ‸sum(price) OVER () FROM bids", "a window function (OVER)"),
+    ("SELECT id FROM bids ‸QUALIFY row_number() OVER () = 1", "QUALIFY"),
+    ("SELECT b.id FROM bids b ‸LEFT JOIN asks a ON a.id = b.id", "LEFT JOIN"),
+    ("SELECT b.id\nFROM bids b\n‸FULL OUTER JOIN asks a ON a.id = b.id", "FULL OUTER JOIN"),
+    ("SELECT b.id FROM bids b ‸RIGHT JOIN asks a ON a.id = b.id", "RIGHT JOIN"),
+    ("SELECT b.t FROM bids b ‸NATURAL JOIN asks a", "NATURAL JOIN"),
+    ("SELECT b.id FROM bids b ‸SEMI JOIN asks a ON a.id = b.id", "SEMI JOIN"),
+    ("SELECT id FROM (‸bids JOIN asks USING (id))", "a JOIN in parentheses"),
+    ("SELECT id FROM bids, LATERAL (SELECT ‸1) q", "LATERAL"),
+    ("SELECT x.a FROM (VALUES (‸1)) x(a)", "VALUES"),
+    ("SELECT id FROM ‸main.bids", "this in FROM"),
+    ("SELECT id FROM bids ‸ORDER BY id", "ORDER BY"),
+    ("SELECT id FROM bids ‸LIMIT 3", "LIMIT"),
+    ("(SELECT id FROM bids) ‸LIMIT 3", "LIMIT"),
+    ("SELECT id FROM bids ‸OFFSET 3", "OFFSET"),
+    ("SELECT id FROM bids ‸UNION SELECT id FROM asks", "UNION"),
+    ("SELECT id FROM bids ‸INTERSECT SELECT id FROM asks", "INTERSECT"),
+    ("SELECT id FROM bids ‸EXCEPT SELECT id FROM asks", "EXCEPT"),
+    ("SELECT ‸DISTINCT ON (id) id, price FROM bids", "DISTINCT ON"),
+    ("SELECT id, sum(price) FROM bids GROUP BY ‸ROLLUP (id)", "ROLLUP"),
+    ("SELECT id, sum(price) FROM bids GROUP BY ‸CUBE (id)", "CUBE"),
+    ("SELECT id, sum(price) FROM bids GROUP BY GROUPING SETS ((‸id), ())", "GROUPING SETS"),
+    ("SELECT ‸id, sum(price) FROM bids GROUP BY ALL", "GROUP BY ALL"),
+    ("WITH ‸RECURSIVE q AS (SELECT 1 AS a) SELECT a FROM q", "WITH RECURSIVE"),
+    ("SELECT * ‸EXCLUDE (t) FROM bids", "EXCLUDE"),
+    ("SELECT id FROM bids WHERE ‸s LIKE 'a%'", "LIKE"),
+    ("SELECT ‸s || 'x' AS y FROM bids", "||"),
+    ("SELECT ‸id % 2 FROM bids", "%"),
+    ("SELECT ‸upper(s) FROM bids", "the function UPPER"),
+    ("SELECT ‸frobnicate(s) FROM bids", "the function FROBNICATE"),
+    ("SELECT id FROM bids WHERE ‸s IS NOT DISTINCT FROM 'a'", "IS NOT DISTINCT FROM"),
+    ("SELECT CAST(‸price AS INTEGER) FROM bids", "a cast from DECIMAL(10,2) to INTEGER"),
+    ("SELECT id FROM bids WHERE price = (‸SELECT price FROM asks)", "a scalar subquery that is not one aggregate"),
+    (
+        "SELECT id FROM bids WHERE t > (‸SELECT sum(t) FROM asks GROUP BY id)",
+        "a scalar subquery that is not one aggregate",
+    ),
+    ("SELECT id FROM bids WHERE price > ‸ALL (SELECT price FROM asks)", "ALL"),
+    ("SELECT id FROM bids WHERE price = ‸ANY (SELECT price FROM asks)", "ANY"),
+    ("SELECT id FROM bids WHERE (‸id, price) IN (SELECT id, price FROM asks)", "a row value (a, b)"),
+    (
+        "SELECT id FROM bids WHERE (SELECT sum(‸bids.price) FROM asks) > 1",
+        "an aggregate over columns of the outer query only",
+    ),
+    ("SELECT interval ‸'1' day FROM bids", "an INTERVAL on its own"),
+]
+UNSUPPORTED_STATEMENTS = [
+    ("CREATE ‸VIEW w AS SELECT 1", "CREATE VIEW"),
+    ("CREATE ‸SINK k FROM v", "CREATE SINK"),
+    ("CREATE ‸OR REPLACE TABLE x (a INTEGER)", "CREATE OR REPLACE"),
+    ("CREATE TABLE ‸IF NOT EXISTS x (a INTEGER)", "IF NOT EXISTS"),
+    ("CREATE TABLE ‸x AS SELECT 1", "CREATE TABLE … AS"),
+    ("CREATE STREAM ‸s.x (a INTEGER)", "a name with a schema"),
+    ("‸DROP TABLE bids", "DROP"),
+    ("‸SELECT id FROM bids", "a SELECT outside a view"),
+    ("CREATE TABLE x (‸a INTEGER PRIMARY KEY)", "PRIMARY KEY"),
+    ("CREATE TABLE x (a INTEGER, PRIMARY KEY (‸a))", "PRIMARY KEY"),
+    ("CREATE TABLE x (‸a INTEGER DEFAULT 3)", "DEFAULT"),
+    ("CREATE TABLE x (‸a REAL)", "type REAL"),
+    ("CREATE TABLE x (‸a SMALLINT)", "type SMALLINT"),
+    ("CREATE TABLE x (‸a INTEGER[])", "type INT[]"),
+    ("CREATE TABLE x (‸a TIMESTAMPTZ)", "type TIMESTAMPTZ"),
+]
+WRONG_QUERIES = [
+    ("SELECT id FROM ‸bidz", "there is no table or view bidz", "did you mean bids?"),
+    ("SELECT ‸prise FROM bids", "there is no column prise", "did you mean price?"),
+    ("SELECT ‸b.price FROM bids a", "there is no table b in this query", "the tables here are: a"),
+    ("SELECT ‸z.* FROM bids", "there is no table z in this query", "the tables here are: bids"),
+    ("SELECT ‸price FROM bids, asks", "column price is ambiguous", "write bids.price or asks.price"),
+    ("SELECT 1 AS x FROM bids, ‸bids", "table name bids is used twice", "give each its own name"),
+    ("SELECT id AS a, ‸t AS a FROM bids", "two columns are named a", "AS"),
+    ("SELECT id FROM bids WHERE ‸sum(price) > 3", "SUM cannot stand here", "HAVING"),
+    ("SELECT sum(‸sum(price)) FROM bids", "SUM cannot stand here", "not inside one another"),
+    ("SELECT id, ‸price, sum(t) FROM bids GROUP BY id", "neither grouped nor aggregated", "add bids.price to GROUP BY"),
+    ("SELECT ‸id, sum(t) FROM bids", "neither grouped nor aggregated", "write GROUP BY bids.id"),
+    ("SELECT id, sum(t) FROM bids GROUP BY id HAVING ‸d > '2020-01-01'", "neither grouped nor aggregated", "GROUP BY"),
+    ("SELECT id, sum(t) FROM bids GROUP BY ‸3", "there is no SELECT item 3", "from 1 to 2"),
+    ("SELECT id FROM bids WHERE ‸'a' < 3", "cannot compare a VARCHAR with an INTEGER", "without quotes"),
+    ("SELECT id FROM bids WHERE ‸f < d", "cannot compare a BOOLEAN with a DATE", "dates with dates"),
+    ("SELECT id FROM bids WHERE ‸d < 'yesterday'", "cannot compare a DATE with a VARCHAR", "write DATE '"),
+    ("SELECT id FROM bids WHERE d < DATE ‸'1995-02-30'", "'1995-02-30' is not a date", "write DATE '"),
+    ("SELECT id FROM bids WHERE d < TIMESTAMP ‸'noon'", "'noon' is not a timestamp", "write TIMESTAMP '"),
+    ("SELECT d + INTERVAL ‸'1' FORTNIGHT FROM bids", "INTERVAL 1 FORTNIGHT is not understood", "INTERVAL '3' MONTH"),
+    ("SELECT ‸id + INTERVAL '1' DAY FROM bids", "cannot add an INTERVAL to a BIGINT", "DATE"),
+    ("SELECT id FROM bids WHERE ‸price", "a condition was expected here, not a DECIMAL(10,2)", "a comparison"),
+    ("SELECT ‸s + 1 FROM bids", "cannot compute a VARCHAR + an INTEGER", "take numbers"),
+    ("SELECT ‸abs(s) FROM bids", "ABS takes a number, not a VARCHAR", "numeric"),
+    ("SELECT ‸sum(s) FROM bids", "SUM takes a number, not a VARCHAR", "numeric"),
+    ("SELECT ‸avg(f) FROM bids", "AVG takes a number, not a BOOLEAN", "CASE WHEN"),
+    ("SELECT CASE WHEN ‸f THEN 1 ELSE 'x' END FROM bids", "INTEGER and VARCHAR have no common type", "same type"),
+    ("SELECT id FROM bids UNION ALL SELECT ‸id, t FROM asks", "UNION ALL of 1 and 2 columns", "as many columns"),
+    ("SELECT ‸s FROM bids UNION ALL SELECT id FROM asks", "VARCHAR and BIGINT have no common type", "same type"),
+    ("SELECT b.t FROM bids b JOIN asks a USING (‸s)", "there is no column s on the right side", "write ON"),
+    ("SELECT (SELECT ‸sum(t), sum(id) FROM asks) FROM bids", "has one column, not 2", "select one"),
+    ("SELECT id FROM bids WHERE ‸id IN (SELECT id, t FROM asks)", "a subquery with one column, not 2", "EXISTS"),
+    ("SELECT id FROM bids WHERE ‸id IN ()", "this IN list is empty", "at least one"),
+    ("SELECT m.p FROM (SELECT ‸id FROM bids) m(p, q)", "2 names for 1 columns", "as many"),
+    ("SELECT ‸99999999999999999999 FROM bids", "does not fit", "smaller"),
+    ("SELECT ‸*", "SELECT * without FROM", "none"),
+    ("SELECT id FROM bids WHERE s = ‸'it", "never closed", "it''s"),
+    ("SELECT id FROM bids WHERE (price > ‸3", "syntax error", "parentheses"),
+    ("SELECT id FORM ‸bids WHERE price > 3", "syntax error", "spelling"),
+]
+WRONG_STATEMENTS = [
+    ("CREATE TABLE ‸bids (a INTEGER)", "bids is defined twice", "another name"),
+    ("CREATE MATERIALIZED VIEW ‸asks AS SELECT 1 AS a", "asks is defined twice", "another name"),
+    ("CREATE MATERIALIZED VIEW ‸v (a, b) AS SELECT id FROM bids", "2 names for 1 columns", "every column"),
+    ("CREATE MATERIALIZED VIEW ‸v", "view v has no query", "AS SELECT"),
+    ("CREATE TABLE x (a INTEGER, ‸a BIGINT)", "column a is defined twice", "rename"),
+    ("CREATE TABLE x (‸a DECIMAL(50,2))", "DECIMAL(50,2) does not exist", "p <= 38"),
+    ("CREATE STREAM x (‸a)", "column a has no type", "the types are"),
+    ('CREATE TABLE ‸"my table" (a INTEGER)', "a name was expected here", "letters"),
+    ("CREATE ‸TABLE", "a name was expected here", "letters"),
+    ("CREATE STREAM ‸x", "stream x has no columns", "list them"),
+    ("CREATE STREAM x (a INTEGER) WITH (rate = ‸'fast')", "rate must be a positive number", "rate = 100"),
+    ("CREATE STREAM x (a INTEGER) WITH (rate = ‸-1)", "rate must be a positive number", "rate = 100"),
+    ("CREATE STREAM x (a INTEGER) WITH (rows = ‸2.5)", "rows must be a whole number", "rows = 100"),
+    ("CREATE STREAM x (a INTEGER) WITH (distinct_b = ‸2)", "there is no column b", "the columns are: a"),
+    ("CREATE STREAM x (a INTEGER) WITH (rate = 1, ‸rate = 2)", "rate is given twice", "keep one"),
+    ("CREATE STREAM x (a INTEGER) WITH (‸path)", "not name = value", "WITH (name = value"),
+    ("CREATE STREAM x (a INTEGER) ‸WITH path = 'x'", "not complete", "WITH (name = value"),
+]
+
+
+def refused(statement: str) -> SqlError:
+    """The error that a script with this statement last raises; it must point at the mark."""
+    before, _, after = (SCHEMA + statement).partition("‸")
+    with pytest.raises(SqlError) as caught:
+        translate(f"{before}{after};")
+    error = caught.value
+    assert (error.line, error.column) == (before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
+    assert error.hint
+    assert error.source == f"{before}{after};"
+    text, caret = str(error).splitlines()[1:3]
+    assert text.strip()
+    assert caret.index("^") == (error.column or 0) + 1  # two blanks, then columns from 1
+    return error
+
+
+def in_view(query: str) -> str:
+    return f"CREATE MATERIALIZED VIEW v AS\n{query}"
+
+
+@pytest.mark.parametrize(
+    ("statement", "construct"), [(in_view(q), c) for q, c in UNSUPPORTED_QUERIES] + UNSUPPORTED_STATEMENTS
+)
+def test_unsupported(statement: str, construct: str) -> None:
+    error = refused(statement)
+    assert isinstance(error, UnsupportedError)
+    assert error.construct == construct
+    assert f"{construct} is not supported" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("statement", "message", "hint"), [(in_view(q), m, h) for q, m, h in WRONG_QUERIES] + WRONG_STATEMENTS
+)
+def test_wrong(statement: str, message: str, hint: str) -> None:
+    error = refused(statement)
+    assert not isinstance(error, UnsupportedError)
+    assert message in error.message
+    assert hint in error.hint
+
+
+def test_the_error_shows_the_line_under_a_caret() -> None:
+    with pytest.raises(SqlError) as caught:
+        translate("CREATE STREAM r (a INTEGER);\nCREATE MATERIALIZED VIEW v AS\n  SELECT sum(r.b) FROM r;")
+    assert str(caught.value) == "\n".join(
+        (
+            "line 3, column 14: there is no column r.b",
+            "    SELECT sum(r.b) FROM r;",
+            "               ^",
+            "hint: the columns here are: a",
+        )
+    )

@@ -1,0 +1,102 @@
+"""check: for each view, can it be maintained, at what cost, and what is wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+import viewlet
+from viewlet.check import Finding, check
+from viewlet.workloads.queries import FINANCE, PAPER_QUERIES
+
+STREAM = "CREATE STREAM r (a BIGINT NOT NULL, b BIGINT NOT NULL);\n"
+GOOD = "CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM r;\n"
+BAD = "CREATE MATERIALIZED VIEW top AS SELECT max(a) AS m FROM r;\n"
+
+
+def test_a_good_view() -> None:
+    (found,) = check(STREAM + GOOD)
+    assert (found.view, found.maintainable, found.cost_class, found.findings) == ("n", True, "O(1)", ())
+
+
+def test_a_view_that_scans_is_maintainable_with_a_finding() -> None:
+    (found,) = check(PAPER_QUERIES["vwap"].script())
+    assert (found.maintainable, found.cost_class) == (True, "O(n²)")
+    assert any("no key is bound" in f.message for f in found.findings)
+
+
+def test_a_refused_view_says_construct_place_and_hint_and_hides_no_other() -> None:
+    top, n = check(STREAM + BAD + GOOD)
+    assert (top.view, top.maintainable, top.cost_class) == ("top", False, None)
+    (finding,) = top.findings
+    assert (finding.construct, finding.line, finding.column) == ("MAX", 2, 40)
+    assert "SUM, COUNT and AVG" in finding.hint
+    assert str(finding) == f"line 2, column 40: MAX is not supported (hint: {finding.hint})"
+    assert n == check(STREAM + GOOD)[0]
+
+
+def test_each_view_is_priced_alone() -> None:
+    both = check(FINANCE + PAPER_QUERIES["vwap"].sql() + PAPER_QUERIES["bsv"].sql())
+    assert [c.view for c in both] == ["vwap", "bsv"]
+    assert both[0].cost_class == "O(n²)"
+    assert both[1].findings == ()
+
+
+def test_several_things_wrong_in_one_script() -> None:
+    script = (
+        STREAM
+        + BAD
+        + "CREATE MATERIALIZED VIEW typo AS SELECT aa FROM r; "
+        + GOOD
+        + "CREATE MATERIALIZED VIEW e AS SELECT;"
+    )
+    found = {c.view: c for c in check(script)}
+    assert [c.maintainable for c in found.values()] == [False, False, True, False]
+    assert list(found) == ["top", "typo", "n", "e"]
+    (finding,) = found["typo"].findings
+    assert (finding.line, finding.column, finding.construct) == (3, 41, "")
+    assert "did you mean" in finding.hint
+
+
+def test_a_view_over_a_refused_one_is_refused_for_that() -> None:
+    _, over = check(STREAM + BAD + "CREATE MATERIALIZED VIEW over_top AS SELECT sum(m) AS m FROM top;")
+    (finding,) = over.findings
+    assert not over.maintainable
+    assert finding.message == "it reads top, which cannot be maintained"
+    assert finding.line == 3
+
+
+def test_comments_quotes_and_semicolons_in_strings_do_not_confuse_it() -> None:
+    script = (
+        STREAM + "-- CREATE MATERIALIZED VIEW ghost AS; not this one\n" + BAD.replace("max(a)", "max('a;b')") + GOOD
+    )
+    assert [(c.view, c.maintainable) for c in check(script)] == [("top", False), ("n", True)]
+
+
+def test_a_view_defined_twice_is_refused_once() -> None:
+    first, second = check(STREAM + GOOD + GOOD)
+    assert first.maintainable
+    assert not second.maintainable
+    assert "twice" in second.findings[0].message
+
+
+@pytest.mark.parametrize(
+    "script", ["CREATE STREAM r (a BLOB);", "SELECT 1;", "CREATE STREAM r (a BIGINT) 'x", STREAM + "'"]
+)
+def test_what_is_wrong_outside_a_view_is_an_error(script: str) -> None:
+    with pytest.raises(viewlet.SqlError):
+        check(script + GOOD)
+
+
+def test_dialect_and_strategy_are_taken() -> None:
+    script = PAPER_QUERIES["vwap"].script()
+    assert check(script, dialect="paper")[0].maintainable
+    with pytest.raises(viewlet.Error, match="no strategy 'best'"):
+        check(script, strategy="best")
+
+
+def test_a_script_without_views() -> None:
+    assert check(STREAM) == []
+
+
+def test_a_finding_without_a_place() -> None:
+    assert str(Finding("scans r")) == "scans r"

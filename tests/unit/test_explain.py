@@ -1,0 +1,183 @@
+"""explain: the whole story of a view, and each of its parts."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from html.parser import HTMLParser
+
+import pytest
+
+import viewlet
+from viewlet.algebra.text import parse
+from viewlet.compiler.script import compile_query
+from viewlet.explain import STAGES, Explanation, explain
+from viewlet.program.text import program_from_text
+from viewlet.program.trigger import Program
+from viewlet.schema import BIGINT, Column, Relation
+from viewlet.workloads.queries import FINANCE, PAPER_QUERIES
+
+COLUMNS = {"R": ("a", "b"), "S": ("b", "c")}
+SCHEMA = tuple(Relation(name, tuple(Column(c, BIGINT, False) for c in cs)) for name, cs in COLUMNS.items())
+
+
+@lru_cache
+def compiled(*names: str, strategy: str = "optimized") -> Program:
+    return viewlet.compile(FINANCE + "".join(PAPER_QUERIES[n].sql() for n in names), strategy=strategy)
+
+
+def of_query(text: str, strategy: str = "optimized") -> Explanation:
+    return explain(compile_query("q", parse(text), SCHEMA, strategy))
+
+
+def test_the_whole_story_has_every_part() -> None:
+    program = compiled("vwap")
+    story = str(explain(program))
+    assert PAPER_QUERIES["vwap"].text in story
+    for name, about in STAGES.items():
+        assert f"── {name}: {about} ──" in story
+    for view in program.views:
+        assert view.read.text in story
+        assert f"why: {view.why}" in story
+    assert story.count("warning: ") == len(explain(program).warnings) > 0
+    assert story.startswith(f"vwap: {len(program.views)} views kept, an insert or delete costs O(n²)")
+
+
+def test_no_warning_where_nothing_is_scanned() -> None:
+    found = explain(compiled("bsv"))
+    assert found.warnings == ()
+    assert "warning" not in str(found)
+    assert "an insert or delete costs O(1)" in found.title
+
+
+def test_the_delta_stage_is_the_paper_s_delta() -> None:
+    """Δ(R ⋈ S) for +S(b, c) is R at b, times c (Example 4); the delete is left out, being −1 times it."""
+    text = of_query("Sum[a](R(a, b) * S(b, c) * c)").stage("delta")
+    assert "Δ q on +S(@b, @c) =\n  R(a, @b) * @c" in text
+    assert "on -S" not in text
+
+
+def test_the_delta_stage_names_what_is_evaluated_anew() -> None:
+    text = of_query("Sum[](R(a, b) * (n := Sum[](S(c, d) * [c > a])) * [n < 3])").stage("delta")
+    assert "q on +S, -S, ΔS: evaluated anew" in text
+
+
+def test_a_delta_that_is_not_linear_is_given_for_every_event() -> None:
+    text = of_query("Sum[](R(a, b) * R(b, c))").stage("delta")
+    assert all(f"Δ q on {event}" in text for event in ("+R(@a, @b)", "-R(@a, @b)", "ΔR"))
+
+
+def test_the_decision_stage_counts_rules_and_says_who_reads() -> None:
+    program = compile_query("q", parse("Sum[](R(a, b) * S(b, c) * a * c)"), SCHEMA)
+    text = explain(program).stage("decision")
+    unified = len(program.trace.fired("unify_binding"))
+    assert f"{unified} × unify_binding" in text
+    assert "Example 4" in text
+    assert "read by: q on +R, -R, ΔR" in text
+
+
+def test_trace_adds_every_step_before_and_after() -> None:
+    program = compiled("bsv")
+    plain, traced = explain(program), explain(program, trace=True)
+    assert traced.trace == plain.trace == program.trace.steps
+    assert "every step:" not in str(plain)
+    for step in program.trace.steps:
+        assert f"{step.rule}\n         {step.before}\n       ⇒ {step.after}" in traced.stage("decision")
+
+
+def test_the_program_stage_prices_every_statement() -> None:
+    program = compiled("vwap", "bsv")
+    text = explain(program).stage("program")
+    assert text.count("      -- O(") == sum(len(t.statements) for t in program.triggers)
+    assert "on insert into bids values (@t, @id, @broker_id, @volume, @price) do {" in text
+    assert "O(1) per tuple of the batch" in text
+
+
+def test_one_view_is_explained_without_the_others() -> None:
+    program = compiled("vwap", "bsv", "axf")
+    found = explain(program, "bsv")
+    assert "vwap" not in str(found)
+    assert "asks" not in found.stage("program")
+    assert {s.place.split(" on ")[0] for s in found.trace} <= {v.name for v in program.views if "bsv" in v.name}
+    assert found.trace
+    assert {n.name for n in found.graph.nodes if n.layer == "result"} == {"bsv"}
+    with pytest.raises(viewlet.Error, match="there is no view nope; there are: vwap, bsv, axf"):
+        explain(program, "nope")
+
+
+def test_an_unknown_stage_names_the_stages() -> None:
+    with pytest.raises(viewlet.Error, match="no stage 'cpp': the stages are algebra, delta, decision, program"):
+        explain(compiled("bsv")).stage("cpp")
+
+
+@pytest.mark.parametrize("strategy", ["reevaluate", "classical", "naive", "cost"])
+def test_every_strategy_can_be_explained(strategy: str) -> None:
+    story = str(explain(compiled("psp", strategy=strategy)))
+    assert f"strategy {strategy}" in story
+    if strategy == "naive":
+        assert "on a miss: " in story, "a view cache says how it is filled"
+
+
+def test_a_program_read_from_text_is_explained_but_for_its_record() -> None:
+    program = program_from_text(compiled("bsv").to_text())
+    found = explain(program)
+    assert found.stage("program") == explain(compiled("bsv")).stage("program")
+    assert found.trace == []
+    assert "keeps no record" in found.stage("decision")
+
+
+def test_the_database_explains_its_views() -> None:
+    with viewlet.connect() as db:
+        db.execute(FINANCE + PAPER_QUERIES["bsv"].sql())
+        assert str(db.explain("bsv")) == str(explain(db.program, "bsv"))
+
+
+def test_an_empty_script_has_nothing_to_explain() -> None:
+    assert str(explain(viewlet.compile(""))).startswith("no views: 0 views kept")
+
+
+class Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: set[str] = set()
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.open.append(tag)
+        self.seen.add(tag)
+        assert not any(name in ("src", "href") for name, _ in attrs), "nothing is loaded from elsewhere"
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_html_is_well_formed_and_says_the_same() -> None:
+    found = explain(compiled("axf", "vwap"))
+    tags = Tags()
+    tags.feed(found._repr_html_())
+    tags.close()
+    assert tags.open == []
+    assert "script" not in tags.seen
+    assert all(text in tags.text for text in found.stages.values())
+    assert all(warning in tags.text for warning in found.warnings)
+
+
+def test_html_shows_what_the_user_wrote_as_text() -> None:
+    script = """CREATE STREAM r (a VARCHAR NOT NULL);
+    CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM r WHERE a = '<script>alert(1)</script>&amp;';"""
+    page = explain(viewlet.compile(script))._repr_html_()
+    assert "<script>" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;&amp;amp;" in page
+
+
+def test_json_holds_every_part() -> None:
+    found = explain(compiled("bsv"))
+    data = json.loads(json.dumps(found.to_dict()))
+    assert data["stages"] == dict(found.stages)
+    assert data["cost_class"] == found.cost_class
+    assert len(data["trace"]) == len(found.trace)
+    assert data["graph"] == found.graph.to_dict()
