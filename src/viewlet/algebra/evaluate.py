@@ -27,6 +27,7 @@ from viewlet.algebra.query import (
     Union,
     Value,
     View,
+    atoms,
     inputs,
     outputs,
 )
@@ -240,7 +241,9 @@ def _effort(f: Query, bound: frozenset[str]) -> tuple[int, int]:
             return 1, 0
         case Bind():
             return 3, loops
-        case Delta():
+        case _ if loops == 0:
+            return 2, 0
+        case _ if all(isinstance(a, Delta) for a in atoms(f)):
             return 4, loops
         case _:
-            return (2, 0) if loops == 0 else (5 if outputs(f) & bound else 6, loops)
+            return (5 if outputs(f) & bound else 6), loops

@@ -27,7 +27,7 @@ Variables that a ``Sum`` sums out are local to it; whoever builds a query gives 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -208,7 +208,7 @@ def join(*queries: Query) -> Query:
     for q in queries:
         for f in factors(q):
             match f:
-                case Value(Const(int() | Fraction() as value)) if not isinstance(value, bool):
+                case Value(Const(int() | Fraction() as value, "number")):
                     constant = exact(constant * value)
                 case Compare() | Exists() | Bind():
                     kept[f] = None
@@ -233,6 +233,8 @@ def union(*queries: Query) -> Query:
             coefficient, core = split_coefficient(branch)
             coefficients[core] = exact(coefficients.get(core, 0) + coefficient)
     result = [scale(c, core) for core, c in coefficients.items() if c != 0]
+    if any(isinstance(b, Union) for b in result):  # 2·(A + B) − 1·(A + B) became a union again
+        return union(*result)
     result.sort(key=canonical_order)
     return result[0] if len(result) == 1 else Union(tuple(result)) if result else ZERO
 
@@ -259,7 +261,7 @@ def split_coefficient(q: Query) -> tuple[Number, Query]:
     """c · Q as (c, Q)."""
     for i, f in enumerate(factors(q)):
         match f:
-            case Value(Const(int() | Fraction() as value)) if not isinstance(value, bool):
+            case Value(Const(int() | Fraction() as value, "number")):
                 rest = factors(q)[:i] + factors(q)[i + 1 :]
                 return value, rest[0] if len(rest) == 1 else Join(rest) if rest else ONE
     return 1, q
@@ -326,6 +328,19 @@ def relations(q: Query) -> frozenset[str]:
             return frozenset({name})
         case _:
             return frozenset().union(*map(relations, children(q)))
+
+
+def atoms(q: Query) -> Iterator[Atom]:
+    """Every atom in Q, nested ones included."""
+    if isinstance(q, (Rel, Delta, View)):
+        yield q
+    for child in children(q):
+        yield from atoms(child)
+
+
+def reads_update(q: Query) -> bool:
+    """Some part of Q is the relation-valued parameter of a bulk update."""
+    return any(isinstance(a, Delta) for a in atoms(q))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -408,9 +423,11 @@ def substitute(q: Query, by: Mapping[str, Term]) -> Query:
         case Compare(op, left, right):
             return Compare(op, substitute_term(left, by), substitute_term(right, by))
         case Bind(var, inner):
-            return Bind(column(var), substitute(inner, by))
+            after = Bind(column(var), substitute(inner, by))
+            return ONE if after.query == Value(Var(after.var)) else after
         case Sum(group, inner):
-            return sum_(map(column, group), substitute(inner, by))
+            replaced = substitute(inner, by)
+            return sum_(frozenset(map(column, group)) & outputs(replaced), replaced)
         case _:
             return map_children(q, lambda child: substitute(child, by))
 

@@ -30,7 +30,7 @@ def rule(source: str) -> Callable[[Callable[[Query, C], Query | None]], Rule[C]]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One line of the record: at ``place`` (a view and the event that changes it) a rule made ``after`` of ``before``."""
+    """One line of the record: at ``place`` (a view and an event) a rule made ``after`` of ``before``."""
 
     place: str
     rule: str

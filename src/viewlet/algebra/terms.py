@@ -31,7 +31,7 @@ class Node:
         raise NotImplementedError
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (type(self) is type(other) and self.text == other.text)  # type: ignore[attr-defined]
+        return self is other or (type(self) is type(other) and self.text == other.text)
 
     def __hash__(self) -> int:
         return hash(self.text)
@@ -109,7 +109,7 @@ def timestamp(microseconds: int) -> Const:
 
 
 def _divide(a: Number, b: Number) -> Number | None:
-    """x / 0 is NULL, as DuckDB has it for integers and decimals."""
+    """x / 0 is NULL (DuckDB with ``ieee_floating_point_ops`` and ``error_on_division_by_zero`` off)."""
     return None if b == 0 else exact(Fraction(a) / Fraction(b))
 
 

@@ -106,7 +106,7 @@ class Estimator:
     # -- cost_e --------------------------------------------------------------------------------------------------------
 
     def cost_e(self, q: Query, bound: frozenset[str]) -> float:
-        """cost_e(Q) = |dom(Q)| + Σ |dom(Q_i)| over the Q_i under a Sum; a correlated Q_i counts once per outer tuple."""
+        """cost_e(Q) = |dom(Q)| + Σ |dom(Q_i)| over the Q_i under a Sum; a correlated one counts per outer tuple."""
         return self.size(q, bound) + self._inside(q, bound)
 
     def _inside(self, q: Query, bound: frozenset[str]) -> float:
@@ -125,7 +125,8 @@ class Estimator:
 
     def statement_cost(self, target: View, expression: Query, event: Event) -> float:
         """What one refresh by this statement touches; for a view cache, once for every input it holds."""
-        return self.cache_domains.get(target.name, 1.0) * self.cost_e(expression, frozenset(event.params) | frozenset(target.inputs))
+        bound = frozenset(event.params) | frozenset(target.inputs)
+        return self.cache_domains.get(target.name, 1.0) * self.cost_e(expression, bound)
 
 
 def _least(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:

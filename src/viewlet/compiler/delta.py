@@ -77,8 +77,9 @@ def delta_union(q: Union, e: Event) -> Query:
 
 
 def delta_sum(q: Sum, e: Event) -> Query:
-    """Δ(Sum_{A;f} Q) := Sum_{A;f}(ΔQ)"""
-    return sum_(q.group, delta(q.query, e))
+    """Δ(Sum_{A;f} Q) := Sum_{A;f}(ΔQ), where a variable from outside that ΔQ restricts stays visible"""
+    change = delta(q.query, e)
+    return sum_((q.group | inputs(q)) & outputs(change), change)
 
 
 def delta_join(q: Join, e: Event) -> Query:
@@ -118,7 +119,7 @@ def range_restriction(q: Query, e: Event) -> tuple[Query, Query]:
     """ΔQ as (D, Q'): D is 1 on a superset of the tuples where Q changes, and ΔQ = D ⋈ Q'.
 
     An equality-correlated nested aggregate is thereby touched only where it changed. D is the product of the bindings
-    x := t that every branch of ΔQ has, and for the outputs that no such binding gives, of the domain of ΔQ.
+    x := t that every branch of ΔQ has, and for the variables that no such binding gives, of the domain of ΔQ.
     """
     if e.relation not in relations(q):
         return ONE, ZERO
@@ -128,8 +129,9 @@ def range_restriction(q: Query, e: Event) -> tuple[Query, Query]:
     common = set.intersection(*({f for f in factors(b) if _is_binding(f, e)} for b in branches(change)))
     rest = union(*(join(*(f for f in factors(b) if f not in common)) for b in branches(change)))
     bindings = join(*sorted(common, key=lambda f: f.text))
-    open_outputs = outputs(q) - outputs(bindings) - frozenset(e.params)
-    domain = _domain(rest, open_outputs, from_outside=inputs(q)) if open_outputs else ONE
+    correlated = inputs(q) & outputs(rest)  # from outside, and restricted by the update
+    open_variables = (outputs(q) | correlated) - outputs(bindings) - frozenset(e.params)
+    domain = _domain(rest, open_variables, from_outside=inputs(q)) if open_variables else ONE
     return join(bindings, domain if domain is not None else ONE), rest
 
 
@@ -158,9 +160,7 @@ def _support(q: Query) -> Query | None:
         case Sum(group, inner):
             support = _support(inner)
             return None if support is None or not group <= outputs(support) else sum_(group, support)
-        case Compare():
-            return q
-        case Bind(_, Value()):
+        case Compare() | Exists() | Bind(_, Value()):
             return q
         case _:
             return None

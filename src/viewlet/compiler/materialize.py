@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable
 from viewlet.algebra.query import (
     Bind,
     Compare,
-    Delta,
     Exists,
     Materialize,
     Query,
@@ -25,6 +24,7 @@ from viewlet.algebra.query import (
     map_children,
     negate,
     outputs,
+    reads_update,
     relations,
     sum_,
     union,
@@ -37,6 +37,7 @@ from viewlet.compiler.simplify import simplify, without
 from viewlet.program.trigger import Event
 
 Factors = tuple[Query, ...]
+NameView = Callable[[Query, Context], Query]
 
 
 # -- what a monomial is made of ----------------------------------------------------------------------------------------
@@ -61,10 +62,6 @@ def is_nested(f: Query) -> bool:
 def is_parameter(f: Query) -> bool:
     """The relation-valued parameter D_R of a bulk update, or its domain."""
     return not relations(f) and reads_update(f) and not isinstance(f, Bind)
-
-
-def reads_update(q: Query) -> bool:
-    return isinstance(q, Delta) or any(map(reads_update, children(q)))
 
 
 def all_outputs(parts: Iterable[Query]) -> frozenset[str]:
@@ -255,16 +252,16 @@ def input_variables(q: Query, context: Context) -> Query | None:
 FIGURE_2: tuple[Rule[Context], ...] = (
     leave_constants,
     expand_union,  # (2) first: every other rule is about one monomial
+    expand_term,  # (2) on a term that would hold the join graph together, or that (3) would pull out whole
     leave_scalars,
     update_parameter,
     query_decomposition,  # (1) before (4): a nested aggregate that a parameter cut off needs no outer query
     nested_aggregates_and_decorrelation,  # (4) before (3): a bound column is not an input variable
-    expand_term,  # (2) on a term that (3) would pull out whole
     input_variables,  # (3) last: what is left depends on variables that no relation gives
 )
 
 
-def decide(q: Query, context: Context, name_view: Callable[[Query, Context], Query], trace: Trace | None = None) -> Query:
+def decide(q: Query, context: Context, name_view: NameView, trace: Trace | None = None) -> Query:
     """Apply Figure 2 to 𝓜(Q) to a fixpoint; ``name_view`` gives every 𝓜 that is left its view."""
     q = simplify(q, context, trace)
     for r in FIGURE_2:
@@ -276,9 +273,7 @@ def decide(q: Query, context: Context, name_view: Callable[[Query, Context], Que
     return name_view(q, context)
 
 
-def decide_inside(
-    q: Query, context: Context, name_view: Callable[[Query, Context], Query], trace: Trace | None = None
-) -> Query:
+def decide_inside(q: Query, context: Context, name_view: NameView, trace: Trace | None = None) -> Query:
     """Decide every 𝓜 in Q."""
     if isinstance(q, Materialize):
         return decide(q.query, context.binding(q.bound), name_view, trace)

@@ -79,7 +79,10 @@ def _compile(schema: tuple[Relation, ...], results: tuple[Result, ...], strategy
 
 
 def _start(
-    schema: tuple[Relation, ...], results: tuple[Result, ...], strategy: Strategy, choices: Mapping[tuple[str, str], Choice]
+    schema: tuple[Relation, ...],
+    results: tuple[Result, ...],
+    strategy: Strategy,
+    choices: Mapping[tuple[str, str], Choice],
 ) -> tuple[Compilation, tuple[Result, ...]]:
     compilation = Compilation(schema, strategy, choices=choices)
     return compilation, tuple(_root(compilation, r) for r in results)

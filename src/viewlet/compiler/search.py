@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import product
 
 from viewlet.algebra.query import Query, View
 from viewlet.compiler.cost import Estimator
@@ -58,9 +59,8 @@ class Search:
     def choices(self, name: str, event: Event) -> list[Choice]:
         definition = self.compilation.catalog.views[name].definition
         recursive = replace(self.compilation.strategy, search=False)
-        ways = [
-            replace(recursive, expand_terms=expand, caches=caches) for expand in (True, False) for caches in (False, True)
-        ]
+        flags = product((True, False), (False, True))
+        ways = [replace(recursive, expand_terms=expand, caches=caches) for expand, caches in flags]
         either = (False, True) if nested_changes(definition, event) else (False,)
         return [Choice(way, reevaluate) for way in ways for reevaluate in either]
 

@@ -138,7 +138,7 @@ def _split(f: Query) -> Query | None:
     return None
 
 
-@rule("§5.1 generalised distributive law: Sum_A(f ⋈ Q) = f ⋈ Sum_A(Q) where f is a constant or uses bound variables only")
+@rule("§5.1 generalised distributive law: Sum_A(f ⋈ Q) = f ⋈ Sum_A(Q) where f uses bound variables only")
 def pull_out_of_sum(q: Query, context: Context) -> Query | None:
     match q:
         case Sum(group, Join(parts)):
@@ -194,7 +194,9 @@ def _unify(x: str, term: Term, rest: Query, group: frozenset[str], context: Cont
     """Sum_A((x := t) ⋈ rest) without x in rest, or None where t cannot stand for x."""
     if term == Var(x):
         return sum_(group & outputs(rest), rest)
-    if x in free(term) or free(term) & named_after(x, rest) or x in context.bound or (x in columns(rest) and not isinstance(term, Var)):
+    if x in context.bound or free(term) & (named_after(x, rest) | {x}):
+        return None
+    if x in columns(rest) and not isinstance(term, Var):
         return None
     from_outside = free(term) - outputs(rest)  # parameters, correlated variables: once columns, they stay visible
     after = substitute(rest, {x: term})
@@ -245,9 +247,10 @@ def _equate(x: str, y: str, rest: Query, group: frozenset[str], context: Context
     if x not in produced or x in context.bound or y in named_after(x, rest) or x in named_after(y, rest):
         return None
     renamed = rename(rest, {x: y})
-    if x in group:
-        return sum_(group | ({y} - produced), join(Bind(x, Value(Var(y))), renamed)) if y in group | context.bound else None
-    return sum_((group | ({y} - produced)) & outputs(renamed), renamed)
+    kept = group | ({y} - produced)
+    if x not in group:
+        return sum_(kept & outputs(renamed), renamed)
+    return sum_(kept, join(Bind(x, Value(Var(y))), renamed)) if y in group | context.bound else None
 
 
 # -- Exists ------------------------------------------------------------------------------------------------------------
@@ -269,6 +272,7 @@ def split_exists(q: Query, context: Context) -> Query | None:
 def tests_out_of_exists(q: Query, context: Context) -> Query | None:
     match q:
         case Exists(Sum(group, Join(parts))):
+
             def is_test(f: Query) -> bool:
                 if isinstance(f, Compare):
                     return inputs(f) <= group | context.bound

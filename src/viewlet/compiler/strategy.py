@@ -15,7 +15,7 @@ class Strategy:
     """How far deltas are taken, and which way the bidirectional rules of Figure 2 go.
 
     ``expand_terms``: rule (2) also splits sums inside aggregated terms.
-    ``caches``: an input variable stays in the view, which becomes a view cache, instead of being pulled out by rule (3).
+    ``caches``: an input variable stays in the view, which becomes a view cache; rule (3) does not pull it out.
     ``search``: choose both, and re-evaluation or increment, per statement by the cost model of §5.1.
     """
 
@@ -28,7 +28,7 @@ class Strategy:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """How one view is maintained under one relation's updates; ``reevaluate`` None leaves it to the heuristic of §5.1."""
+    """How one view is maintained under one relation's updates; ``reevaluate`` None: the heuristic of §5.1 says."""
 
     strategy: Strategy
     reevaluate: bool | None = None

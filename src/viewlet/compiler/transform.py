@@ -14,7 +14,6 @@ from viewlet.algebra.query import (
     Join,
     Query,
     Rel,
-    Union,
     Value,
     View,
     branches,
@@ -99,7 +98,8 @@ class Compilation:
 
     def emit(self, event: Event, statement: Statement) -> None:
         bound = frozenset(event.params) | frozenset(statement.target.inputs)
-        verify(statement.expression, "statement", bound=bound, bulk=event.kind == "Δ", where=f"{statement.target.name} on {event}")
+        where = f"{statement.target.name} on {event}"
+        verify(statement.expression, "statement", bound=bound, bulk=event.kind == "Δ", where=where)
         self.statements.setdefault(event, []).append(statement)
 
     def statement(self, view: ViewDefinition, event: Event) -> Statement | None:
@@ -118,13 +118,13 @@ class Compilation:
 
     def increment(self, view: ViewDefinition, context: Context) -> Statement | None:
         """Q += ΔQ"""
-        assert context.event is not None
-        context = context.binding(frozenset(view.inputs))
-        change = simplify(delta(view.definition, context.event), context, self.trace)
+        event, context = context.event, context.binding(frozenset(view.inputs))
+        assert event is not None
+        change = simplify(delta(view.definition, event), context, self.trace)
         if change == ZERO:
             return None
         verify(change, "delta", bound=context.bound, where=self.trace.place)
-        if nested_changes(view.definition, context.event):
+        if nested_changes(view.definition, event):
             self.trace.record("increment", "§5.1, rule (4) I", view.definition.text, change.text)
         expression = factorize(self.decision(change, context, view), context, self.trace)
         return aim(view, expression, context)
@@ -149,8 +149,9 @@ class Compilation:
         """Q with every relation read from a view that is the relation itself."""
         if isinstance(q, Rel):
             table = Rel(q.name, tuple(c.name for c in self.relation(q.name).columns))
-            view = self.catalog.root(f"{q.name}_table", table, "the base table itself")
-            return View(view.name, (), tuple(q.vars[table.vars.index(v)] for v in self.catalog.views[view.name].outputs))
+            name = self.catalog.root(f"{q.name}_table", table, "the base table itself").name
+            variable = dict(zip(table.vars, q.vars, strict=True))
+            return View(name, (), tuple(variable[v] for v in self.catalog.views[name].outputs))
         return map_children(q, self.over_base_tables)
 
     def name_view(self, q: Query, context: Context, serving: str, why: str) -> Query:
@@ -181,7 +182,8 @@ class Compilation:
     def fill_cache(self, name: str, context: Context) -> None:
         """§5.1: a cache keeps what was asked for. A miss evaluates the definition over views without inputs."""
         view = self.catalog.views[name]
-        self.trace.record("view_cache", "Figure 2 (3), input variables as elements of A", view.definition.text, view.read.text)
+        source = "Figure 2 (3), input variables as elements of A"
+        self.trace.record("view_cache", source, view.definition.text, view.read.text)
         inside = replace(
             context,
             bound=frozenset(view.inputs),
