@@ -1,8 +1,12 @@
-"""Shared test helpers are packages beside this file: ``oracle``, ``laws``."""
+"""Hypothesis draws the same examples on every run, so that a test means the same everywhere.
+
+To explore instead: ``pytest --hypothesis-profile explore tests/laws tests/engines``.
+"""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+from hypothesis import settings
 
-sys.path.insert(0, str(Path(__file__).parent))
+settings.register_profile("repeat", derandomize=True, deadline=None)
+settings.register_profile("explore", max_examples=2000, deadline=None)
+settings.load_profile("repeat")

@@ -1,5 +1,6 @@
 """viewlet: SQL views compiled into trigger programs that keep them fresh on every event."""
 
+from viewlet.check import ViewCheck, check
 from viewlet.compilation import compile
 from viewlet.database import Database, connect
 from viewlet.errors import CorruptError, DataError, Error, OverflowError_, SqlError, UnsupportedError
@@ -18,7 +19,9 @@ __all__ = [
     "SqlError",
     "UnsupportedError",
     "View",
+    "ViewCheck",
     "__version__",
+    "check",
     "compile",
     "connect",
 ]

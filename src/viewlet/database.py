@@ -16,6 +16,7 @@ from viewlet.compilation import Dialect
 from viewlet.compiler.script import compile_script
 from viewlet.engines.base import Engine
 from viewlet.engines.interpreter import Interpreter
+from viewlet.engines.python.engine import PythonEngine
 from viewlet.engines.results import result_rows
 from viewlet.errors import DataError, Error, SqlError
 from viewlet.program.trigger import Program, Result
@@ -27,6 +28,13 @@ if TYPE_CHECKING:
     from viewlet.explain import Explanation
 
 BETWEEN_SCRIPTS = "\n;\n"
+
+
+ENGINES: dict[str, Callable[[Program, Mapping[str, Mapping[Key, int]]], Engine]] = {
+    "python": PythonEngine,
+    "interpreter": Interpreter,
+}
+DEFAULT_ENGINE = "python"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +59,14 @@ class _Step:
 class Database:
     """Made by :func:`connect`. Every update is checked whole before it changes anything. Not for several threads."""
 
-    def __init__(self, *, strategy: str = "optimized", dialect: Dialect = "sql") -> None:
-        self._strategy, self._dialect = strategy, dialect
+    def __init__(
+        self, *, engine: str = DEFAULT_ENGINE, strategy: str = "optimized", dialect: Dialect = "sql"
+    ) -> None:
+        self._start, self._strategy, self._dialect = ENGINES[engine], strategy, dialect
         self._source = ""
         self._script = translate("", dialect)
         self._program = compile_script(self._script, strategy)
-        self._engine: Engine | None = Interpreter(self._program)
+        self._engine: Engine | None = self._start(self._program, {})
         self._subscriptions = Subscriptions()
 
     # -- definitions ---------------------------------------------------------------------------------------------------
@@ -69,9 +79,9 @@ class Database:
             parsed = translate(before + script, self._dialect)
             program = compile_script(parsed, self._strategy)
         except SqlError as error:
-            _point_into(error, script, before.count("\n"))
+            error.point_into(script, before.count("\n"))
             raise
-        self._engine = Interpreter(program, tables)
+        self._engine = self._start(program, tables)
         self._source, self._script, self._program = before + script, parsed, program
 
     @property
@@ -180,7 +190,7 @@ class Database:
         for step in done:
             for row, times in step.entries.items():
                 tables[step.relation.name][row] -= times
-        self._engine = Interpreter(self._program, tables)
+        self._engine = self._start(self._program, tables)
 
     def _tables(self) -> dict[str, Counter[Key]]:
         return {r.name: Counter(self.engine.table(r.name)) for r in self._program.relations}
@@ -227,26 +237,21 @@ class Database:
 def connect(
     path: str | None = None,
     *,
-    engine: str = "interpreter",
+    engine: str = DEFAULT_ENGINE,
     strategy: str = "optimized",
     dialect: Dialect = "sql",
     threads: int = 1,
 ) -> Database:
-    """A new database in memory. Durable ones, the native engine and threads come later and are refused until then."""
+    """A new database in memory. Durable ones, the native engine and threads come later and are refused until then.
+
+    ``engine="python"`` runs generated Python, ``engine="interpreter"`` the reference interpreter; both are exact.
+    """
     if path is not None:
         raise Error("a durable database (a path) is not there yet: viewlet.connect() keeps everything in memory")
-    if engine != "interpreter":
-        raise Error(f"there is no engine {engine!r} yet: engine='interpreter', the reference engine, is what there is")
+    if engine not in ENGINES:
+        raise Error(f"there is no engine {engine!r} yet: choose one of {', '.join(ENGINES)}")
     if threads != 1:
-        raise Error(f"threads={threads}: the interpreter runs in one thread; more come with the native engine")
+        raise Error(f"threads={threads}: the engines of today run in one thread; more come with the native engine")
     if dialect not in ("sql", "paper"):
         raise Error(f"no dialect {dialect!r}: choose sql or paper")
-    return Database(strategy=strategy, dialect=dialect)
-
-
-def _point_into(error: SqlError, script: str, lines_before: int) -> None:
-    """Let an error of a later script point into that script, not into everything executed so far."""
-    if error.line is not None and error.line > lines_before:
-        error.line -= lines_before
-        error.source = script
-        error.args = (error._render(),)
+    return Database(engine=engine, strategy=strategy, dialect=dialect)

@@ -20,6 +20,13 @@ class SqlError(Error):
         self.hint = hint
         super().__init__(self._render())
 
+    def point_into(self, source: str, lines_before: int) -> None:
+        """Let an error of a script that was appended to others point into that script alone."""
+        if self.line is not None and self.line > lines_before:
+            self.line -= lines_before
+            self.source = source
+            self.args = (self._render(),)
+
     def _render(self) -> str:
         parts = [self.message]
         if self.line is not None and self.column is not None:

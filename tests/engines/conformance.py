@@ -29,12 +29,13 @@ class Disagreement(AssertionError):
 
 @dataclass(frozen=True)
 class Case:
-    """A script, a stream, what static tables hold, and for each view under test the referee's SELECT.
+    """Tables, views, a stream, what static tables hold, and for each view under test the referee's SELECT.
 
     ``prepare`` is what the referee executes before it answers: the views that the SELECTs read.
     """
 
-    script: str
+    schema: str
+    views: str
     selects: Mapping[str, str]
     events: Sequence[Event]
     static: Mapping[str, Sequence[Row]] = field(default_factory=dict)
@@ -44,13 +45,13 @@ class Case:
     def open(self, engine: str, strategy: str) -> Database:
         """A database with the views and the static tables, before the first event."""
         database = viewlet.connect(engine=engine, strategy=strategy, dialect=self.dialect)
-        database.execute(self.script)
+        database.execute(self.schema + self.views)
         for relation, rows in self.static.items():
             database.insert(relation, list(rows))
         return database
 
     def referee(self) -> DuckOracle:
-        oracle = DuckOracle(self.open("interpreter", "reevaluate").program.relations)
+        oracle = DuckOracle(viewlet.compile(self.schema).relations)
         for statement in self.prepare:
             oracle.connection.execute(statement)
         for relation, rows in self.static.items():

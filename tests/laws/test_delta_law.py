@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from laws.queries import MULTIPLICITIES, NUMBERS, SCHEMA, STRINGS, databases, is_string, queries
+from tests.laws.queries import MULTIPLICITIES, NUMBERS, SCHEMA, STRINGS, databases, is_string, queries
 
 from viewlet.algebra.evaluate import Entries, evaluate, over
 from viewlet.algebra.gmr import GMR
@@ -61,7 +61,7 @@ def with_update(database: Database, event: Event, change: Entries) -> Database:
 
 
 @given(queries(), databases(), changes())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_delta_law(q: Query, database: dict[str, GMR], update: tuple[Event, Entries, dict[str, Scalar]]) -> None:
     """Q(D + ΔD) = Q(D) + ΔQ, for the raw and for the simplified delta"""
     event, change, params = update
@@ -76,7 +76,7 @@ def test_delta_law(q: Query, database: dict[str, GMR], update: tuple[Event, Entr
 
 
 @given(queries(), databases(), changes("@"), changes("#"))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_second_order_delta_law(
     q: Query,
     database: dict[str, GMR],
@@ -102,7 +102,7 @@ def test_second_order_delta_law(
 
 
 @given(queries(), databases())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_simplification_keeps_the_meaning(q: Query, database: dict[str, GMR]) -> None:
     """simplify(Q) has Q's outputs and Q's value"""
     simple = simplify(q, Context())

@@ -43,7 +43,7 @@ def fresh(db: Database) -> None:
 def test_the_public_names() -> None:
     assert sorted(viewlet.__all__) == sorted(
         [
-            *("connect", "compile", "Database", "View", "Program", "__version__"),
+            *("connect", "compile", "check", "Database", "View", "ViewCheck", "Program", "__version__"),
             *("Error", "SqlError", "UnsupportedError", "DataError", "OverflowError_", "CorruptError"),
         ]
     )

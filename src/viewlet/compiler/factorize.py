@@ -64,12 +64,13 @@ def _merge(a: Query, b: Query) -> Query | None:
     (c, first), (d, second) = split_coefficient(a), split_coefficient(b)
     if not isinstance(first, Sum) or not isinstance(second, Sum) or first.group != second.group:
         return None
-    common = set(factors(first.query)) & set(factors(second.query))
-    rests = [join(*(f for f in factors(s.query) if f not in common)) for s in (first, second)]
+    counts = [Counter(factors(s.query)) for s in (first, second)]  # a factor may stand twice: price * price
+    common = counts[0] & counts[1]
+    rests = [join(*(c - common).elements()) for c in counts]
     given = frozenset().union(*map(outputs, rests))
     if not any(map(outputs, common)) or any(inputs(f) & given for f in common):
         return None
-    shared = join(*common)
+    shared = join(*common.elements())
     used_outside = first.group | outputs(shared) | inputs(shared)
     x, y = (scale(k, sum_(outputs(r) & used_outside, r)) for k, r in zip((c, d), rests, strict=True))
     return sum_(first.group, join(shared, union(x, y))) if outputs(x) == outputs(y) else None

@@ -84,7 +84,7 @@ class Interpreter:
         """Buffered expressions see the state before the trigger, the others that of their turn."""
         buffer = {i: self._evaluate(s, env) for i, s in enumerate(trigger.statements) if s.buffered}
         for i, statement in enumerate(trigger.statements):
-            self._refresh(statement, buffer[i] if statement.buffered else self._evaluate(statement, env))
+            self.refresh(statement, buffer[i] if statement.buffered else self._evaluate(statement, env))
 
     def _evaluate(self, statement: Statement, env: Env) -> Refresh:
         """The expression under each input tuple of the target; a map has but the empty one."""
@@ -99,7 +99,7 @@ class Interpreter:
                     for given, e in bound
                 }
 
-    def _refresh(self, statement: Statement, refresh: Refresh) -> None:
+    def refresh(self, statement: Statement, refresh: Refresh) -> None:
         """Apply what the expression came to.
 
         What a cache took in since then (the expression may read the cache itself) missed this refresh: it is dropped.

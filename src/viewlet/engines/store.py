@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, Mapping
 
 from viewlet.algebra.evaluate import UNBOUND, Entries, Key, Pattern, Reader, evaluate
 from viewlet.algebra.query import Query
@@ -30,6 +30,17 @@ class Map:
     def entries(self) -> Entries:
         return dict(self._entries)
 
+    def get(self, key: Key) -> Number | None:
+        return self._entries.get(key)
+
+    def items(self) -> ItemsView[Key, Number]:
+        return self._entries.items()
+
+    def slice(self, positions: Positions, bound: Key) -> list[tuple[Key, Number]]:
+        """The entries that have the values ``bound`` at ``positions``."""
+        entries = self._entries
+        return [(key, entries[key]) for key in self._index(positions).get(bound, ())]
+
     def add(self, key: Key, m: Number) -> None:
         """R(t⃗) += m."""
         before = self._entries.get(key)
@@ -49,8 +60,10 @@ class Map:
             self.add(key, m)
 
     def replace(self, entries: Mapping[Key, Number]) -> None:
-        """R := S."""
-        self._entries, self._indexes = {}, {}
+        """R := S. The dictionaries stay the same objects: generated code holds on to them."""
+        self._entries.clear()
+        for index in self._indexes.values():
+            index.clear()
         self.update(entries)
 
     def read(self, pattern: Pattern) -> Iterator[tuple[Key, Number]]:
@@ -62,8 +75,7 @@ class Map:
             if (m := self._entries.get(pattern)) is not None:  # type: ignore[arg-type]
                 yield pattern, m  # type: ignore[misc]
         else:
-            for key in self._index(positions).get(_at(pattern, positions), ()):
-                yield key, self._entries[key]
+            yield from self.slice(positions, _at(pattern, positions))
 
     def _index(self, positions: Positions) -> Index:
         if positions not in self._indexes:

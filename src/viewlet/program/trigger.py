@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from viewlet.algebra.query import Query, View
 from viewlet.algebra.rewrite import Trace
 from viewlet.algebra.terms import Term
 from viewlet.schema import Relation, Type
+
+if TYPE_CHECKING:
+    from viewlet.program.graph import Graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ class Statement:
     """``target += expression`` (an increment, reads old versions) or ``target := expression`` (reads new ones).
 
     ``buffered``: no order of the statements lets every read see the version it needs, so the expression is evaluated
-    where the statement stands in the trigger's ``evaluate`` list and applied where it stands among the statements.
+    before the trigger's first statement is applied, and applied where the statement stands.
     """
 
     target: View
@@ -159,6 +162,12 @@ class Program:
         from viewlet.program.text import program_from_text
 
         return program_from_text(text)
+
+    def graph(self) -> Graph:
+        """Views and who maintains whom."""
+        from viewlet.program.graph import graph
+
+        return graph(self)
 
     def __str__(self) -> str:
         return self.to_text()

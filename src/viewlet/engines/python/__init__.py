@@ -1,0 +1,1 @@
+"""The Python tier: trigger programs as generated Python over dictionaries; exact, ready at once, needs no compiler."""

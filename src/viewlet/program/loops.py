@@ -1,0 +1,126 @@
+"""Loop nests: what a trigger statement does, step by step, with every read given its access path.
+
+One small language for every engine that generates code. A block is a sequence of steps; a step with a ``body`` runs it
+once for each way it finds. Names are variables of the calculus and are assigned once on each path.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from viewlet.algebra.query import Atom, Compare
+from viewlet.algebra.terms import Term
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """One factor of a product; where its term may be NULL it counts 0, as in the calculus."""
+
+    term: Term
+    nullable: bool = False
+
+
+Product = tuple[Factor, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """``var = term`` for what follows in the block."""
+
+    var: str
+    term: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """``body`` where ``var`` and ``term`` are identical, NULL being NULL."""
+
+    var: str
+    term: Term
+    body: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """``body`` where the comparison holds; ``nullable`` says that a side may be NULL, which is not true."""
+
+    compare: Compare
+    nullable: bool
+    body: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Get:
+    """``value = source[key]``, then ``body`` if there is such an entry: a lookup."""
+
+    source: Atom
+    value: str
+    body: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """``body`` for each entry of ``source`` that agrees with the ``bound`` variables: a slice, or a scan without any."""
+
+    source: Atom
+    bound: frozenset[str]
+    value: str
+    body: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """``var = 0``, then ``body``, whose :class:`Add` steps add to it; its value is there for what follows."""
+
+    var: str
+    body: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    var: str
+    product: Product
+
+
+@dataclass(frozen=True, slots=True)
+class Nonzero:
+    """``body`` where a total came to something."""
+
+    var: str
+    body: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """``name`` becomes the GMR that the :class:`Put` steps of ``body`` add up to."""
+
+    name: str
+    body: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    name: str
+    keys: tuple[str, ...]
+    product: Product
+
+
+@dataclass(frozen=True, slots=True)
+class EachGroup:
+    """``body`` for every tuple that a group has with a multiplicity other than 0."""
+
+    name: str
+    keys: tuple[str, ...]
+    body: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """The statement's change: ``product`` at ``key``."""
+
+    key: tuple[str, ...]
+    product: Product
+
+
+Step = Let | Same | Test | Get | Loop | Total | Add | Nonzero | Group | Put | EachGroup | Emit
+Block = tuple[Step, ...]

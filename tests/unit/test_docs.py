@@ -1,0 +1,259 @@
+"""The pages are true: their code runs, their SQL means what DuckDB says, their commands and files exist."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import doctest
+import io
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+import typer
+
+import viewlet
+from tests.oracle.oracle import DuckOracle, Row, difference
+from viewlet.cli.main import app
+from viewlet.database import Database
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+PAGES += [ROOT / "docs" / name for name in ("from-scratch.md", "sql.md")]
+RUN = [ROOT / "README.md", ROOT / "docs" / "from-scratch.md", ROOT / "docs" / "sql.md"]
+SQL_PAGE = ROOT / "docs" / "sql.md"
+CODE = re.compile(r"`([^`]+)`")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block; ``follows`` is the block that ends just above it, with nothing but blank lines between."""
+
+    language: str
+    text: str
+    line: int
+    follows: Block | None
+
+
+def blocks(page: str) -> list[Block]:
+    found: list[Block] = []
+    for match in re.finditer(r"^```(\w*)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+        before = page[: match.start()]
+        follows = found[-1] if found and before.rstrip().endswith("```") else None
+        found.append(Block(match[1], match[2], before.count("\n") + 1, follows))
+    return found
+
+
+def tables(page: str) -> Iterator[list[list[str]]]:
+    """The tables of a page as rows of cells, the header first."""
+    rows: list[list[str]] = []
+    for line in [*page.splitlines(), ""]:
+        if line.startswith("|"):
+            cells = re.split(r"(?<!\\)\|", line.strip().strip("|"))
+            rows.append([cell.strip().replace("\\|", "|") for cell in cells])
+        elif rows:
+            yield [rows[0], *rows[2:]]
+            rows = []
+
+
+def columns(header: list[str]) -> list[list[str]]:
+    """The rows of every table of the SQL page with this header."""
+    return [row for table in tables(SQL_PAGE.read_text("utf-8")) if table[0] == header for row in table[1:]]
+
+
+def name(path: Path) -> str:
+    return path.name
+
+
+# -- python ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", RUN, ids=name)
+def test_python_runs_and_prints_what_is_shown(page: Path) -> None:
+    """The blocks of a page in order; a ``text`` block right below one is what it prints, ``...`` standing for lines."""
+    namespace: dict[str, object] = {}
+    printed: dict[Block, str] = {}
+    shown = 0
+    for block in blocks(page.read_text("utf-8")):
+        if block.language == "python":
+            output = io.StringIO()
+            code = compile("\n" * block.line + block.text, str(page), "exec")
+            with contextlib.redirect_stdout(output):
+                exec(code, namespace)
+            printed[block] = output.getvalue()
+        elif block.language == "text" and block.follows in printed:
+            got = printed.pop(block.follows)
+            same = doctest.OutputChecker().check_output(block.text, got, doctest.ELLIPSIS)
+            assert same, f"{page.name}, line {block.line} shows\n{block.text}\nbut this was printed:\n{got}"
+            shown += 1
+    assert shown >= 3
+    assert not any(printed.values()), "a block prints what the page does not show"
+
+
+# -- sql ---------------------------------------------------------------------------------------------------------------
+
+WORKS = [row[1] for row in columns(["works", "example"])]
+REFUSED = columns(["refused", "example", "write instead"])
+NOON = dt.datetime(2024, 1, 2, 12)
+DATA: dict[str, list[Row]] = {
+    "brokers": [("ann", "DE"), ("bob", None)],
+    "bids": [
+        (1, "ann", Decimal("10.50"), 4, 1.5, True, dt.date(2024, 1, 31), NOON),
+        (2, "ann", Decimal("12.00"), 3, -2.0, False, dt.date(2024, 1, 2), NOON - dt.timedelta(hours=3)),
+        (3, "bob", Decimal("9.99"), 12, 0.25, None, None, NOON + dt.timedelta(days=1)),
+        (4, "bob", None, 2, None, True, dt.date(2023, 12, 31), None),
+        (5, "cat", Decimal("7.00"), 7, 3.5, True, dt.date(2024, 1, 5), NOON),
+        (6, "ann", Decimal("10.00"), None, 1.0, False, dt.date(2024, 2, 1), NOON),
+    ],
+    "asks": [
+        (1, "ann", Decimal("12.00"), 5),
+        (2, "ann", Decimal("9.99"), 2),
+        (3, "bob", None, 9),
+        (4, "dan", Decimal("7.00"), None),
+    ],
+}
+
+
+def code(cell: str) -> str:
+    """The first code in a cell."""
+    match = CODE.search(cell)
+    assert match is not None, cell
+    return match[1]
+
+
+@lru_cache
+def schema() -> str:
+    return next(block.text for block in blocks(SQL_PAGE.read_text("utf-8")) if block.language == "sql")
+
+
+def database(select: str) -> Database:
+    db = viewlet.connect()
+    db.execute(f"{schema()}CREATE MATERIALIZED VIEW example AS {select};")
+    for relation, rows in DATA.items():
+        db.insert(relation, rows)
+    return db
+
+
+@lru_cache
+def referee() -> DuckOracle:
+    oracle = DuckOracle(viewlet.compile(schema()).relations)
+    for relation, rows in DATA.items():
+        oracle.load(relation, rows)
+    oracle.connection.execute("CREATE VIEW firm_bids AS SELECT id, broker, price FROM bids WHERE firm")
+    return oracle
+
+
+def agrees(select: str, meaning: str) -> None:
+    db = database(select)
+    expected = referee().rows(meaning)
+    assert expected, "the example shows no row"
+    assert difference(db.view("example").rows(), expected) is None
+    for relation in ("bids", "asks"):
+        db.delete(relation, DATA[relation])
+    assert db.verify("example") == []
+
+
+@pytest.mark.parametrize("cell", WORKS)
+def test_what_works_means_what_the_referee_says(cell: str) -> None:
+    agrees(code(cell), code(cell))
+
+
+@pytest.mark.parametrize("row", [r for r in REFUSED if not code(r[1]).startswith("CREATE")], ids=lambda r: r[0])
+def test_what_is_refused_has_another_way(row: list[str]) -> None:
+    refused = code(row[1])
+    is_statement = refused.startswith("INSERT")
+    script = schema() + (refused if is_statement else f"CREATE MATERIALIZED VIEW example AS {refused}")
+    with pytest.raises(viewlet.UnsupportedError):
+        viewlet.compile(script)
+    if row[2].startswith("`SELECT"):
+        agrees(code(row[2]), refused)
+    elif not is_statement:
+        referee().rows(refused)
+
+
+@pytest.mark.parametrize("row", [r for r in REFUSED if code(r[1]).startswith("CREATE")], ids=lambda r: r[0])
+def test_statements_that_are_refused(row: list[str]) -> None:
+    with pytest.raises(viewlet.UnsupportedError):
+        viewlet.compile(schema() + code(row[1]))
+
+
+def test_the_page_has_its_tables() -> None:
+    assert len(WORKS) > 25
+    assert len(REFUSED) > 25
+
+
+# -- commands, files and names -----------------------------------------------------------------------------------------
+
+
+def commands() -> list[str]:
+    """The lines of ``console`` blocks without comments, and inline code that is a viewlet or make command."""
+    found: list[str] = []
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        lines = [line for b in blocks(text) if b.language == "console" for line in b.text.splitlines()]
+        found += [line.removeprefix("$ ").split(" # ")[0].split(" | ")[0].strip() for line in lines if line.strip()]
+        found += re.findall(r"`((?:viewlet|make) [a-z][^`]*)`", text)
+    return list(dict.fromkeys(found))
+
+
+@pytest.mark.parametrize("command", [c for c in commands() if c.startswith("viewlet ")])
+def test_the_command_line_takes_the_command(command: str) -> None:
+    """Parsed with all its options and choices, not run."""
+    _, subcommand, *arguments = shlex.split(command.replace("…", ""))
+    group = typer.main.get_command(app)
+    known = group.commands[subcommand]  # type: ignore[attr-defined]
+    known.make_context(subcommand, arguments or (["job.sql"] if subcommand in ("explain", "check") else []))
+
+
+@pytest.mark.parametrize("command", [c for c in commands() if c.startswith("make ")])
+def test_the_target_exists(command: str) -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    assert re.search(rf"^{command.split()[1]}:", makefile, re.MULTILINE)
+
+
+def test_commands_are_found() -> None:
+    found = commands()
+    assert {"make run", "make test"} <= set(found)
+    assert any(command.startswith("viewlet explain") for command in found)
+
+
+def existing(path: str) -> Path | None:
+    """A file named in a page: from the top, or within the package."""
+    return next((base / path for base in (ROOT, ROOT / "src" / "viewlet") if (base / path).exists()), None)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_files_that_are_named_exist(page: Path) -> None:
+    text = page.read_text("utf-8")
+    links = [target for target in re.findall(r"\]\(([^)#]+)[^)]*\)", text) if "://" not in target]
+    assert [link for link in links if not (page.parent / link).exists()] == []
+    named = re.findall(r"`([\w./-]+(?:\.py|\.md|\.toml|\.txt|/))`", text)
+    assert [path for path in named if existing(path) is None] == []
+
+
+PAPER_TABLE = [
+    row
+    for table in tables((ROOT / "README.md").read_text("utf-8"))
+    if table[0][0] == "paper"
+    for row in table[1:]
+]
+
+
+@pytest.mark.parametrize("row", PAPER_TABLE, ids=lambda row: row[0])
+def test_the_paper_table_leads_somewhere(row: list[str]) -> None:
+    """The file exists and defines every name in the row."""
+    file, *names = CODE.findall(row[1])
+    path = existing(file)
+    assert path is not None
+    assert names
+    source = path.read_text("utf-8")
+    assert [n for n in names if not re.search(rf"^\s*(?:def|class) {n}\b|^{n}\b.*=", source, re.MULTILINE)] == []
+
+
+def test_the_paper_table_covers_the_paper() -> None:
+    assert len(PAPER_TABLE) > 12
