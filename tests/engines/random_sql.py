@@ -49,7 +49,7 @@ LITERALS: dict[Kind, tuple[str, ...]] = {
 }
 EXACT: tuple[Kind, ...] = ("BIGINT", "DECIMAL", "VARCHAR", "DATE", "BOOLEAN")
 COMPARISONS = ("=", "<", "<>", ">=", ">", "<=")
-ROOM = 4
+ROOM = 3
 T = TypeVar("T")
 
 

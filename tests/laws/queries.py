@@ -39,6 +39,11 @@ def _relation(columns: tuple[str, ...]) -> st.SearchStrategy[GMR]:
     return entries.map(lambda rows: GMR(columns, rows))
 
 
+def is_column(variable: str) -> bool:
+    """Not computed: two computed values that test each other have no order of evaluation."""
+    return not variable.startswith(("x", "n", "cx"))
+
+
 def is_string(variable: str) -> bool:
     return variable.startswith("c")
 
@@ -101,13 +106,13 @@ class Grower:
 
     def computed(self, scope: Names, depth: int) -> Query:
         """(x := term)"""
-        letter, term = ("c", self.text(scope)) if self.chance(3) else ("x", self.arithmetic(scope))
+        letter, term = ("cx", self.text(scope)) if self.chance(3) else ("x", self.arithmetic(scope))
         return Bind(self.fresh(letter), Value(term))
 
     def tested(self, own: Names, scope: Names) -> Query:
-        """(x := term) where this very product binds x already: an equality."""
-        var = self.draw(st.sampled_from(sorted(own)))
-        known = (scope | own) - {var}
+        """(x := term) where an atom of this very product binds x already: an equality of columns and constants."""
+        var = self.draw(st.sampled_from(sorted(v for v in own if is_column(v))))
+        known = frozenset(v for v in scope | own if is_column(v)) - {var}
         return Bind(var, Value(self.text(known) if is_string(var) else self.arithmetic(known)))
 
     # -- nested queries ------------------------------------------------------------------------------------------------

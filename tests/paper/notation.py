@@ -47,7 +47,9 @@ def statements(program: Program, event: str) -> tuple[Statement, ...]:
 def trigger_text(program: Program, event: str) -> list[str]:
     """The same as Figure 4 prints it, each on one line."""
     words, _, relation = event.rpartition(" ")
-    params = next(t.event.params for t in program.triggers if (t.event.kind, t.event.relation) == (KINDS[words], relation))
+    params = next(
+        t.event.params for t in program.triggers if (t.event.kind, t.event.relation) == (KINDS[words], relation)
+    )
     return [" ".join(statement_to_text(s, params).split()) for s in statements(program, event)]
 
 

@@ -1,4 +1,4 @@
-"""Example 2: total sales weighted by exchange rates; the triggers of the paper, word for word but for the order of factors."""
+"""Example 2: total sales weighted by exchange rates; the paper's triggers, but for the order of factors."""
 
 from tests.paper.notation import definitions, stream, trigger_text
 from viewlet.algebra.query import negate
@@ -17,7 +17,7 @@ CREATE MATERIALIZED VIEW q AS select sum(LI.PRICE * O.XCH) from o O, li LI where
 
 
 def test_views():
-    """The paper's Q_O is Δ_O Q, which reads LineItem; a view here is named after what it reads: Q_LI is the paper's Q_O."""
+    """A view is named after what it reads, in the paper after the update: Q_LI here is the paper's Q_O = Δ_O Q."""
     assert definitions(PROGRAM) == {
         "Q[][]": "Sum[](LI(ok, pk, price) * O(ok, ck, xch) * price * xch)",
         "Q_LI[][ordk]": "Sum[ordk](LI(ordk, pk, price) * price)",
@@ -52,4 +52,7 @@ def test_bulk_update_trigger():
 def test_the_sql_of_the_example_gives_these_triggers():
     """In dialect 'paper' the view is the one sum; the names come from SQL."""
     program = compile_script(translate(SQL, "paper"))
-    assert trigger_text(program, "insert into o") == ["q_sum[][] += q_sum_li[][@ordk] * @xch", "q_sum_o[][@ordk] += @xch"]
+    assert trigger_text(program, "insert into o") == [
+        "q_sum[][] += q_sum_li[][@ordk] * @xch",
+        "q_sum_o[][@ordk] += @xch",
+    ]

@@ -1,4 +1,4 @@
-"""Example 3: the delta of Sum_{⟨⟩;A*D}(σ_{B=C}(R ⋈ S)) as ΔR changes R, step by step by the delta rules of §3.2."""
+"""Example 3: the delta of Sum_{⟨⟩;A*D}(σ_{B=C}(R ⋈ S)) as ΔR changes R, by the delta rules of §3.2."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Example 5: binding patterns Q[x_in][x_out] of a query with a correlated nested aggregate, and of the aggregate alone."""
+"""Example 5: binding patterns Q[x_in][x_out] of a correlated nested aggregate and of the query around it."""
 
 import pytest
 

@@ -13,7 +13,9 @@ Q = parse("Sum[](R(A) * (n := Sum[](S(B))) * [n = A])")
 
 def test_delta_by_the_rule_for_nested_aggregates():
     """Δ_{+S(B')}Q = Sum(σ_{Sum(S)+1=A}(R)) − Sum(σ_{Sum(S)=A}(R))"""
-    assert delta(Q, insertion(S)) == parse("Sum[](R(A) * [n = A] * ((n := (Sum[](S(B)) + 1)) + (n := Sum[](S(B))) * -1))")
+    assert delta(Q, insertion(S)) == parse(
+        "Sum[](R(A) * [n = A] * ((n := (Sum[](S(B)) + 1)) + (n := Sum[](S(B))) * -1))"
+    )
     expected = "(Sum[](R(A) * (A := (Sum[](S(B)) + 1))) + Sum[](R(A) * (A := Sum[](S(B)))) * -1)"
     assert simple_delta(Q, insertion(S)) == parse(expected)  # n = A: the aggregate is compared with A itself
 

@@ -1,8 +1,8 @@
 """Theorem 1: if deg(Q) > 0 then deg(ΔQ) = deg(Q) − 1; so the viewlet transform ends at level deg(Q).
 
-For queries without nested aggregates. The update is to a relation that a union-free part of full degree joins: of another
-relation the delta has a lower degree still, or is 0. Equality is of the delta as the rules give it; simplifying it may
-find that it is 0 (a condition that no tuple meets) but never raises its degree.
+For queries without nested aggregates. The update is to a relation that a union-free part of full degree joins: of
+another relation the delta has a lower degree still, or is 0. Equality is of the delta as the rules give it; simplifying
+it may find that it is 0 (a condition that no tuple meets) but never raises its degree.
 """
 
 from __future__ import annotations
@@ -12,7 +12,21 @@ from hypothesis import strategies as st
 
 from tests.laws.queries import SCHEMA
 from tests.paper.notation import stream
-from viewlet.algebra.query import ZERO, Compare, Query, Rel, Value, branches, degree, inputs, join, outputs, relations, sum_, union
+from viewlet.algebra.query import (
+    ZERO,
+    Compare,
+    Query,
+    Rel,
+    Value,
+    branches,
+    degree,
+    inputs,
+    join,
+    outputs,
+    relations,
+    sum_,
+    union,
+)
 from viewlet.algebra.terms import Var, number
 from viewlet.compiler.context import Context
 from viewlet.compiler.delta import delta

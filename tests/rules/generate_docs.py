@@ -19,8 +19,9 @@ INTRODUCTION = """\
 
 Written by `python -m tests.rules.generate_docs` from the rules and their test pairs; a test says that it is current.
 
-A rule is a function of a query and of what is known where it stands (variables that have a value, the event being compiled). It returns the
-new query or nothing. Every rule keeps the meaning and the outputs, may turn a variable from outside into an output, and adds no input.
+A rule is a function of a query and of what is known where it stands (variables that have a value, the event being
+compiled). It returns the new query or nothing. Every rule keeps the meaning and the outputs, may turn a variable from
+outside into an output, and needs no input but those of before and the variables that have a value anyway.
 [algebra.md](algebra.md) explains the notation. Each example is run as a test, as text and on random databases.
 """
 SECTIONS = {
@@ -32,8 +33,8 @@ Bottom-up to a fixpoint, after every delta and between the rules of Figure 2; th
     "figure_2": """\
 ## Materialisation decisions (Figure 2)
 
-A rule sees the argument of one `M(…)` and puts smaller ones in its place; what no rule takes further becomes a view. The
-first that applies wins.
+A rule sees the argument of one `M(…)` and puts smaller ones in its place; what no rule takes further becomes a view.
+The first that applies wins.
 """,
     "factorizations": """\
 ## Factorisation

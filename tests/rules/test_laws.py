@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.laws.queries import SCHEMA, databases, queries
+from tests.rules.meaning import keeps_binding_pattern
 from tests.rules.pairs import FILES
-from tests.rules.test_pairs import keeps_binding_pattern
 from viewlet.algebra.evaluate import evaluate, over
 from viewlet.algebra.gmr import GMR
 from viewlet.algebra.query import Bind, Query, Value, children, inputs, outputs
@@ -41,7 +41,7 @@ def given_values(names: frozenset[str]) -> dict[str, Scalar]:
 
 
 @pytest.mark.parametrize("file", FILES)
-@settings(max_examples=1200, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(queries(), events(), databases())
 def test_meaning_and_binding_pattern(file: str, q: Query, event: Event, database: dict[str, GMR]) -> None:
     context = Context(frozenset(event.params), event)

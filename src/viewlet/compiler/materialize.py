@@ -201,7 +201,8 @@ def _must_decorrelate(f: Query, parts: Factors, context: Context) -> bool:
     be re-evaluated whole.
     """
     outer = [p for p in parts if relations(p) and not is_nested(p)]
-    if not outer or (context.event is not None and context.event.relation in relations(f)):
+    changes = context.event is not None and context.event.relation in relations(f)
+    if not outer or changes or reads_update(f):
         return True
     given = all_outputs(p for p in parts if p is not f)
     if not inputs(f) <= given:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import TypedDict
 
-from viewlet.algebra.query import Query, Rel, union
+from viewlet.algebra.query import ZERO, Query, Rel, union
 from viewlet.algebra.verify import verify
 from viewlet.compiler.context import Context
 from viewlet.compiler.order import order_statements
@@ -94,6 +94,8 @@ def _root(compilation: Compilation, result: Result) -> Result:
     def root(name: str, q: Query, why: str) -> Query:
         compilation.trace.place = name
         definition = simplify(q, Context(static=compilation.static), compilation.trace)
+        if definition == ZERO:
+            definition = q  # a view that stays empty still has its columns
         verify(definition, "definition", where=name)
         return compilation.catalog.root(name, definition, why)
 

@@ -23,6 +23,8 @@ from viewlet.algebra.query import (
     inputs,
     join,
     outputs,
+    reads_update,
+    relations,
     rename,
     scale,
     split_coefficient,
@@ -96,7 +98,17 @@ def flatten_sums(q: Query, context: Context) -> Query | None:
                 if isinstance(f, Sum):
                     rest = without(parts, f)
                     return sum_(group, join(rest, locals_apart(f, variables(rest) | group).query))
+        case Join(parts):  # an update must come to stand beside the relations that it meets
+            for f in parts:
+                rest = without(parts, f)
+                if isinstance(f, Sum) and reads_update(f) and relations(f) and any(map(is_loop, factors(rest))):
+                    return sum_(outputs(q), join(rest, locals_apart(f, variables(rest)).query))
     return None
+
+
+def is_loop(f: Query) -> bool:
+    """Gives tuples of its own, rather than a function of the others'."""
+    return not isinstance(f, (Value, Compare, Bind))
 
 
 def locals_apart(q: Sum, taken: frozenset[str]) -> Sum:

@@ -78,25 +78,25 @@ class Compilation:
     def run(self) -> None:
         while self.catalog.pending:
             view = self.catalog.views[self.catalog.pending.pop(0)]
+            if simplify(view.definition, Context(static=self.static)) == ZERO:
+                continue  # empty whatever happens
             for insert, delete, bulk in self.events(view.definition):
                 self.maintain(view, insert, delete, bulk)
 
     def maintain(self, view: ViewDefinition, insert: Event, delete: Event, bulk: Event) -> None:
         """The statements that keep ``view`` fresh when one relation changes."""
         first = self.statement(view, insert)
-        if first is None:
-            return
-        if first.op == "+=" and is_linear(view.definition, insert.relation):
+        self.emit(insert, first)
+        if first is not None and first.op == "+=" and is_linear(view.definition, insert.relation):
             self.emit(delete, replace(first, expression=negate(first.expression)))
             self.emit(bulk, for_each_tuple(first, insert))
         else:
-            for event in (delete, bulk):
-                other = self.statement(view, event)
-                if other is not None:
-                    self.emit(event, other)
-        self.emit(insert, first)
+            self.emit(delete, self.statement(view, delete))
+            self.emit(bulk, self.statement(view, bulk))
 
-    def emit(self, event: Event, statement: Statement) -> None:
+    def emit(self, event: Event, statement: Statement | None) -> None:
+        if statement is None:
+            return
         bound = frozenset(event.params) | frozenset(statement.target.inputs)
         where = f"{statement.target.name} on {event}"
         verify(statement.expression, "statement", bound=bound, bulk=event.kind == "Δ", where=where)

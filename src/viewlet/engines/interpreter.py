@@ -31,7 +31,7 @@ class Interpreter:
             v.name: Cache(v, self.read) if v.is_cache else Map() for v in program.views
         }
         self._triggers = {(t.event.kind, t.event.relation): t for t in program.triggers}
-        self._delta = Map()
+        self._deltas = {r.name: Map() for r in program.relations}
         for trigger in program.triggers:
             _check_reads(trigger)
         for view in program.views:
@@ -48,9 +48,9 @@ class Interpreter:
     def apply_bulk(self, relation: str, entries: Mapping[Key, Number]) -> None:
         """ΔR, which the statements read through ``Delta`` atoms."""
         if trigger := self._trigger("Δ", relation):
-            self._delta.replace(entries)
+            self._deltas[relation].replace(entries)
             self._fire(trigger, {})
-            self._delta.replace({})
+            self._deltas[relation].replace({})
         self._tables[relation].update(entries)
 
     def load(self, relation: str, entries: Mapping[Key, Number]) -> None:
@@ -120,8 +120,8 @@ class Interpreter:
         match atom:
             case Rel(name, _):
                 return self._tables[name].read(pattern)
-            case Delta():
-                return self._delta.read(pattern)
+            case Delta(name, _):
+                return self._deltas[name].read(pattern)
             case View(name, _, _):
                 return self._views[name].read(pattern)
             case _:

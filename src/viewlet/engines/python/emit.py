@@ -185,8 +185,8 @@ def map_name(source: View | Delta | Rel) -> str:
     match source:
         case View(name, _, _):
             return f"VIEW_{name}"
-        case Delta():
-            return "DELTA"
+        case Delta(name, _):
+            return f"DELTA_{name}"
         case Rel():
             raise ValueError(f"a statement reads views, not the base table {source.text}")
 
