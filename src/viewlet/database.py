@@ -59,9 +59,7 @@ class _Step:
 class Database:
     """Made by :func:`connect`. Every update is checked whole before it changes anything. Not for several threads."""
 
-    def __init__(
-        self, *, engine: str = DEFAULT_ENGINE, strategy: str = "optimized", dialect: Dialect = "sql"
-    ) -> None:
+    def __init__(self, *, engine: str = DEFAULT_ENGINE, strategy: str = "optimized", dialect: Dialect = "sql") -> None:
         self._start, self._strategy, self._dialect = ENGINES[engine], strategy, dialect
         self._source = ""
         self._script = translate("", dialect)

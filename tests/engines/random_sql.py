@@ -33,14 +33,14 @@ COLUMNS: dict[str, dict[str, Kind]] = {
 }
 NOT_NULL = {("r", "k"), ("q", "k"), ("q", "b"), ("t", "x"), ("t", "d"), ("t", "s"), ("u", "k"), ("u", "f")}
 VALUES: dict[Kind, tuple[object, ...]] = {
-    "BIGINT": (1, 2, 0, -1, 3),
+    "BIGINT": (1, 2, 0, -1),
     "DECIMAL": (Decimal("1.00"), Decimal("0.00"), Decimal("-1.50"), Decimal("2.25")),
     "VARCHAR": ("a", "b", ""),
     "DATE": (date(2020, 1, 1), date(2020, 1, 2), date(2020, 1, 4)),
     "BOOLEAN": (True, False),
 }
 LITERALS: dict[Kind, tuple[str, ...]] = {
-    "BIGINT": ("1", "0", "2", "-1", "CAST(NULL AS BIGINT)"),
+    "BIGINT": ("1", "0", "2", "-1", "3", "1", "0", "CAST(NULL AS BIGINT)"),
     "DECIMAL": ("1.00", "0.0", "-1.5", "2.25", "0.5"),
     "VARCHAR": ("'a'", "'b'", "''"),
     "DATE": ("DATE '2020-01-02'", "DATE '2020-01-01'"),
@@ -185,7 +185,8 @@ class Writer:
         if kind == "DOUBLE":
             return f"{self.subject(kind, scope)} {self.one(COMPARISONS)} {self.one(('1', '0', '2'))}"
         other = self.one(("BIGINT", "DECIMAL")) if kind in ("BIGINT", "DECIMAL") else kind
-        return f"{self.subject(kind, scope)} {self.one(COMPARISONS)} {self.value(other, scope)}"
+        left, right = self.subject(kind, scope), self.value(other, scope)
+        return f"{left} {self.one(COMPARISONS)} {right if right != left else self.one(LITERALS[kind])}"
 
     def membership(self, scope: Scope) -> str:
         kind = self.one([f.kind for f in scope.own] or EXACT)
@@ -279,7 +280,7 @@ class Writer:
         """SELECT … FROM … [WHERE …] [GROUP BY …] [HAVING …], and its columns; of given kinds for IN and UNION ALL."""
         source, fields, conditions = self.from_clause(around)
         scope = replace(around, own=fields)
-        if self.one_in(2):
+        if self.one_in(3):
             conditions.append(self.condition(scope))
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         aggregating = self.one_in(2) if kinds or around.outer else not self.one_in(3)
@@ -296,8 +297,8 @@ class Writer:
         if kinds is not None:
             return [Field(self.value(kind, scope), kind) for kind in kinds]
         shown = [f for f in scope.own if not self.one_in(3)][:4]
-        for _ in range(self.one((1, 0, 2))):
-            kind = self.one((*EXACT, "BIGINT", "DOUBLE"))
+        for _ in range(self.one((0, 1, 1))):
+            kind = self.one(("BIGINT", "DOUBLE", "DECIMAL", *EXACT))
             shown.append(Field(self.value(kind, scope), kind))
         return shown or [scope.own[0]]
 
@@ -322,10 +323,10 @@ class Writer:
         kind: Kind = self.one(("BIGINT", "DECIMAL"))
         distinct = "DISTINCT " if self.one_in(8) else ""
         return self.either(
-            lambda: Field(f"SUM({distinct}{self.value(kind, argument)})", kind, False),
+            lambda: Field(f"SUM({distinct}{self.subject(kind, argument)})", kind, False),
             lambda: Field("COUNT(*)", "BIGINT", False),
-            lambda: Field(f"COUNT({distinct}{self.value(self.one(EXACT), argument)})", "BIGINT", False),
-            lambda: Field(f"AVG({self.value(kind, argument)})", "DOUBLE", False),
+            lambda: Field(f"COUNT({distinct}{self.subject(self.one(EXACT), argument)})", "BIGINT", False),
+            lambda: Field(f"AVG({self.subject(kind, argument)})", "DOUBLE", False),
         )
 
     def body(self) -> tuple[str, tuple[Field, ...]]:
@@ -367,12 +368,12 @@ def rows(table: str) -> st.SearchStrategy[Row]:
 @st.composite
 def streams(draw: st.DrawFn, tables: Sequence[str]) -> list[Event]:
     """Inserts and deletes of few different rows, so that they repeat, meet in joins and leave tables empty."""
-    pool = [(table, row) for table in tables for row in draw(st.lists(rows(table), min_size=1, max_size=5))]
+    pool = [(table, row) for table in tables for row in draw(st.lists(rows(table), min_size=2, max_size=5))]
     live: list[tuple[str, Row]] = []
     events: list[Event] = []
     for number in draw(st.lists(st.integers(0, 3 * len(pool) - 1), min_size=30, max_size=45)):
         table, row = pool[number % len(pool)]
-        leaves = number >= 2 * len(pool) or sum(name == table for name, _ in live) >= 6
+        leaves = number >= 2 * len(pool) or sum(name == table for name, _ in live) >= 7
         if leaves and (table, row) not in live and live:
             table, row = live[number % len(live)]
         if leaves and live:
@@ -395,6 +396,10 @@ def cases(draw: st.DrawFn) -> Case:
         prepare.append(f"CREATE VIEW v{number} AS {body}")
         writer.remember(f"v{number}", columns)
     tables = [name for name in ("r", "q", "t") if name in writer.used] or ["r"]
-    static = {"u": draw(st.lists(rows("u"), max_size=4))} if "u" in writer.used else {}
+    static = (
+        {"u": draw(st.lists(rows("u"), min_size=draw(st.sampled_from((2, 2, 2, 0))), max_size=4))}
+        if "u" in writer.used
+        else {}
+    )
     selects = {view: f"SELECT * FROM {view}" for view in writer.views}
     return Case(SCHEMA, views, selects, draw(streams(tables)), static, "sql", tuple(prepare))

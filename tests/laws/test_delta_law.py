@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.laws.queries import MULTIPLICITIES, NUMBERS, SCHEMA, STRINGS, databases, is_string, queries
 
+from tests.laws.queries import MULTIPLICITIES, NUMBERS, SCHEMA, STRINGS, databases, is_string, queries
 from viewlet.algebra.evaluate import Entries, evaluate, over
 from viewlet.algebra.gmr import GMR
 from viewlet.algebra.query import Query, outputs

@@ -13,7 +13,7 @@ C = TypeVar("C")
 
 @dataclass(frozen=True)
 class Rule(Generic[C]):
-    """``apply`` returns the new query, or None where the rule does not apply. It keeps outputs, never adds inputs."""
+    """``apply`` returns the new query, or None where the rule does not apply. It keeps outputs and needs no new inputs but bound variables."""
 
     name: str
     source: str  # the formula and where the paper has it

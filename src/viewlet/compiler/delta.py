@@ -21,6 +21,7 @@ from viewlet.algebra.query import (
     Union,
     Value,
     View,
+    atoms,
     branches,
     factors,
     inputs,
@@ -28,9 +29,11 @@ from viewlet.algebra.query import (
     negate,
     outputs,
     relations,
+    rename,
     scale,
     sum_,
     union,
+    variables,
 )
 from viewlet.algebra.terms import Var
 from viewlet.compiler.context import Context
@@ -49,10 +52,8 @@ def delta(q: Query, e: Event) -> Query:
             return delta_join(q, e)
         case Sum():
             return delta_sum(q, e)
-        case Bind():
-            return delta_nested_aggregate(q, e)
-        case Exists():
-            return delta_exists(q, e)
+        case Bind() | Exists():
+            return delta_nested(q, e)
         case Value() | Compare() | Delta():
             return ZERO
         case View() | Materialize():
@@ -88,28 +89,45 @@ def delta_join(q: Join, e: Event) -> Query:
     For n factors: the sum over every choice of those that change, at least one. Each is a flat product, in which a
     factor finds the columns that another makes.
     """
-    changing = [(f, delta(f, e)) for f in q.factors if e.relation in relations(f)]
+    changing = [f for f in q.factors if e.relation in relations(f)]
     constant = [f for f in q.factors if e.relation not in relations(f)]
-    choices = product(*changing)
-    next(choices, None)  # the first takes no delta at all: it is Q
-    return union(*(join(*constant, *choice) for choice in choices)) if changing else ZERO
+    linear = [(f, delta(f, e)) for f in changing if not isinstance(f, (Bind, Exists))]
+    nested = delta_together([f for f in changing if isinstance(f, (Bind, Exists))], e)
+    choices = product(*linear, *nested)
+    next(choices)  # the first takes no delta at all: it is Q
+    return union(*(join(*constant, *choice) for choice in choices))
 
 
-def delta_nested_aggregate(q: Bind, e: Event) -> Query:
-    """Δ(n := Q) := dom(ΔQ) ⋈ ((n := Q + ΔQ) − (n := Q))   (§5.1, §5.2)"""
-    restriction, change = range_restriction(q.query, e)
-    if change == ZERO:
-        return ZERO
-    return join(restriction, union(Bind(q.var, union(q.query, change)), negate(q)))
+def delta_together(nested: list[Bind | Exists], e: Event) -> list[tuple[Query, Query]]:
+    """Δ(F₁ ⋈ F₂) := D ⋈ (F₁' ⋈ F₂' − F₁ ⋈ F₂) where the same D restricts both; each such product with its delta
+
+    The product rule would make 3ⁿ terms of n nested aggregates over one group, this makes two.
+    """
+    by_domain: dict[Query, list[tuple[Query, Query]]] = {}
+    for f in nested:
+        restriction, change = range_restriction(f.query, e)
+        if change == ZERO:
+            by_domain.setdefault(ZERO, []).append((f, f))
+        else:
+            by_domain.setdefault(restriction, []).append((f, _changed(f, change)))
+    products = []
+    for domain, pairs in by_domain.items():
+        old, new = (join(*side) for side in zip(*pairs, strict=True))
+        products.append((old, join(domain, union(new, negate(old)))))
+    return products
 
 
-def delta_exists(q: Exists, e: Event) -> Query:
-    """Δ Exists(Q) := dom(ΔQ) ⋈ (Exists(Q + ΔQ) − Exists(Q))"""
-    restriction, change = range_restriction(q.query, e)
-    if change == ZERO:
-        return ZERO
-    changed = union(q.query, change)
-    return join(restriction, union(Exists(changed) if changed != ZERO else ZERO, negate(q)))
+def _changed(f: Bind | Exists, change: Query) -> Query:
+    """F with Q + ΔQ in the place of Q."""
+    after = union(f.query, change)
+    if isinstance(f, Bind):
+        return Bind(f.var, after)
+    return Exists(after) if after != ZERO else ZERO
+
+
+def delta_nested(q: Bind | Exists, e: Event) -> Query:
+    """Δ(n := Q) := D ⋈ ((n := Q + ΔQ) − (n := Q)), and the same for Exists(Q); D is where Q changes (§5.1, §5.2)"""
+    return delta_together([q], e)[0][1]
 
 
 # -- range restriction (§5.2) -----------------------------------------------------------------------------------------
@@ -144,7 +162,16 @@ def _domain(q: Query, wanted: frozenset[str], from_outside: frozenset[str]) -> Q
     supports = [_support(b) for b in branches(q)]
     if any(s is None or not wanted <= outputs(s) for s in supports):
         return None
-    return Exists(union(*(sum_((wanted | from_outside) & outputs(s), s) for s in supports if s is not None)))
+    domain = Exists(union(*(sum_((wanted | from_outside) & outputs(s), s) for s in supports if s is not None)))
+    return with_plain_locals(domain)
+
+
+def with_plain_locals(q: Query) -> Query:
+    """Q with its local variables named by the order in which they stand: equal domains are then equal queries."""
+    local = variables(q) - inputs(q) - outputs(q)
+    standing = [v for a in atoms(q) for v in (a.vars if isinstance(a, (Rel, Delta)) else ())]
+    order = dict.fromkeys(v for v in (*standing, *sorted(local)) if v in local)
+    return rename(q, {v: f"_{i}" for i, v in enumerate(order)})
 
 
 def _support(q: Query) -> Query | None:

@@ -25,16 +25,18 @@ from viewlet.algebra.query import (
 from viewlet.algebra.terms import Const, Op, Term, Var
 
 Colors = Mapping[str, str]
+MOST_TIES = 12
 
 
 def canonical(q: Query) -> tuple[str, dict[str, str]]:
     """A text that equals another's iff the queries are equal modulo renaming, and the labels it gives variables.
 
     Colour refinement: a variable's colour is what it looks like from the places it occurs in; ties that remain are
-    symmetric almost always, and are broken by trying each member of the first tied class.
+    symmetric almost always, and are broken by trying each member of the first tied class; after MOST_TIES tries by the
+    first (two equal queries may then be taken for different ones, never the other way round).
     """
     colors = refine(q, {v: _role(v, q) for v in variables(q)})
-    text, order = _least(q, colors)
+    text, order = _least(q, colors, [MOST_TIES])
     return text, {v: f"x{i}" for i, v in enumerate(order)}
 
 
@@ -42,8 +44,8 @@ def _role(v: str, q: Query) -> str:
     return ("i" if v in inputs(q) else "") + ("o" if v in outputs(q) else "")
 
 
-def _least(q: Query, colors: dict[str, str]) -> tuple[str, tuple[str, ...]]:
-    """The least text over all ways to break ties between equally coloured variables."""
+def _least(q: Query, colors: dict[str, str], budget: list[int]) -> tuple[str, tuple[str, ...]]:
+    """The least text over the ways to break ties between equally coloured variables, as many as ``budget`` allows."""
     classes: dict[str, list[str]] = {}
     for v in sorted(colors):
         classes.setdefault(colors[v], []).append(v)
@@ -51,7 +53,13 @@ def _least(q: Query, colors: dict[str, str]) -> tuple[str, tuple[str, ...]]:
     if tied is None:
         order = tuple(sorted(colors, key=lambda v: colors[v]))
         return show(q, {v: f"x{i}" for i, v in enumerate(order)}), order
-    return min(_least(q, refine(q, {**colors, v: colors[v] + "!"})) for v in tied)
+    tried: list[tuple[str, tuple[str, ...]]] = []
+    for v in tied:
+        if tried and budget[0] <= 0:
+            break
+        budget[0] -= 1
+        tried.append(_least(q, refine(q, {**colors, v: colors[v] + "!"}), budget))
+    return min(tried)
 
 
 def refine(q: Query, colors: dict[str, str]) -> dict[str, str]:

@@ -73,14 +73,13 @@ def all_inputs(parts: Iterable[Query]) -> frozenset[str]:
 
 
 def dependents(pulled: list[Query], rest: Factors) -> list[Query]:
-    """``pulled`` and every scalar or nested factor that uses a value which one of them names."""
-    names = {f.var for f in pulled if isinstance(f, Bind)}
+    """``pulled`` and every scalar or nested factor that uses a value which one of them gives."""
     while True:
-        more = [f for f in rest if f not in pulled and (is_scalar(f) or is_nested(f)) and inputs(f) & names]
+        given = all_outputs(pulled) - all_outputs(f for f in rest if f not in pulled)
+        more = [f for f in rest if f not in pulled and (is_scalar(f) or is_nested(f)) and inputs(f) & given]
         if not more:
             return pulled
         pulled = pulled + more
-        names |= {f.var for f in more if isinstance(f, Bind)}
 
 
 def split_off(group: frozenset[str], parts: Factors, pulled: list[Query], context: Context) -> tuple[Query, Query]:

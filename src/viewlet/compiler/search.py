@@ -31,6 +31,7 @@ class Search:
 
     compilation: Compilation
     best: dict[str, dict[str, Upkeep]] = field(default_factory=dict)  # view → relation → upkeep
+    kept: set[str] = field(default_factory=set)  # views that the user's views so far need: free for the next ones
 
     def explore(self, name: str) -> None:
         if name in self.best:
@@ -46,7 +47,7 @@ class Search:
                 self.explore(read)
 
     def cheapest(self, name: str, event: Event) -> Upkeep | None:
-        """min over choices of rate · cost_e(Q') + Σ cost_m(M), views kept for others counting nothing."""
+        """min over choices of rate · cost_e(Q') + Σ cost_m(M), each new view M that the choice needs counted once."""
         options: dict[Query, tuple[Upkeep, float]] = {}
         for choice in self.choices(name, event):
             self.compilation.trace.place = f"{name} on {event}, considering"
@@ -70,16 +71,20 @@ class Search:
         return Upkeep(choice, rate * cost, views_read(statement.expression, self.compilation.catalog.views))
 
     def maintenance(self, views: frozenset[str]) -> float:
-        """Σ cost_m of the views and of all that their upkeep reads, each once."""
+        """Σ cost_m of the views and of all that their upkeep reads; a map that is kept anyway costs nothing (§5.1)."""
         for name in views:
             self.explore(name)
-        closure, open_ = set[str](), set(views)
-        while open_:
-            name = open_.pop()
-            closure.add(name)
-            reads = frozenset[str]().union(*(u.reads for u in self.best.get(name, {}).values()))
-            open_ |= reads - closure
-        return sum(u.cost for name in closure for u in self.best.get(name, {}).values())
+        needed = self.closure(views) - self.kept
+        return sum(u.cost for name in needed for u in self.best.get(name, {}).values())
+
+    def closure(self, views: frozenset[str]) -> set[str]:
+        """The views and all that their upkeep reads."""
+        found, rest = set[str](), set(views)
+        while rest:
+            name = rest.pop()
+            found.add(name)
+            rest |= frozenset[str]().union(*(u.reads for u in self.best.get(name, {}).values())) - found
+        return found
 
 
 def cheapest_choices(compilation: Compilation) -> Choices:
@@ -87,6 +92,7 @@ def cheapest_choices(compilation: Compilation) -> Choices:
     search = Search(compilation)
     for name in list(compilation.catalog.views):
         search.explore(name)
+        search.kept |= search.closure(frozenset({name}))
     views = compilation.catalog.views
     return {
         (compilation.catalog.shape(views[name].definition), relation): upkeep.choice

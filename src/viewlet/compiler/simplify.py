@@ -161,12 +161,14 @@ def pull_out_of_sum(q: Query, context: Context) -> Query | None:
     return None
 
 
-@rule("[c₁ θ c₂] is 1 or 0")
+@rule("[c₁ θ c₂] is 1 or 0, [t < t] is 0")
 def constant_comparison(q: Query, context: Context) -> Query | None:
     match q:
         case Compare(name, Const(left), Const(right)):
             holds = left is not None and right is not None and COMPARISONS[name](left, right)
             return ONE if holds else ZERO
+        case Compare("<" | ">" | "<>", left, right) if left == right:
+            return ZERO
     return None
 
 

@@ -149,9 +149,9 @@ class Compilation:
         """Q with every relation read from a view that is the relation itself."""
         if isinstance(q, Rel):
             table = Rel(q.name, tuple(c.name for c in self.relation(q.name).columns))
-            name = self.catalog.root(f"{q.name}_table", table, "the base table itself").name
+            view = self.catalog.root(f"{q.name}_table", table, "the base table itself")
             variable = dict(zip(table.vars, q.vars, strict=True))
-            return View(name, (), tuple(variable[v] for v in self.catalog.views[name].outputs))
+            return View(view.name, (), tuple(variable[v] for v in view.outputs))
         return map_children(q, self.over_base_tables)
 
     def name_view(self, q: Query, context: Context, serving: str, why: str) -> Query:

@@ -14,10 +14,14 @@ from viewlet.algebra.terms import Term
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """One factor of a product; where its term may be NULL it counts 0, as in the calculus."""
+    """One factor of a product; where its term may be NULL (``nullable``) it counts 0, as in the calculus.
+
+    ``plain``: nothing inside the term can be NULL either, so that ordinary arithmetic computes it.
+    """
 
     term: Term
     nullable: bool = False
+    plain: bool = True
 
 
 Product = tuple[Factor, ...]
@@ -29,6 +33,7 @@ class Let:
 
     var: str
     term: Term
+    plain: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +42,17 @@ class Same:
 
     var: str
     term: Term
+    plain: bool
     body: Block
 
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """``body`` where the comparison holds; ``nullable`` says that a side may be NULL, which is not true."""
+    """``body`` where the comparison holds; a side that is NULL (``nullable``) is not true."""
 
     compare: Compare
     nullable: bool
+    plain: bool
     body: Block
 
 

@@ -51,7 +51,7 @@ from viewlet.program.loops import (
     Test,
     Total,
 )
-from viewlet.program.nulls import Columns, may_be_null, solid_after
+from viewlet.program.nulls import Columns, is_plain, may_be_null, solid_after
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,9 @@ class Scope:
 
     def nullable(self, term: Term) -> bool:
         return may_be_null(term, self.solid)
+
+    def plain(self, *terms: Term) -> bool:
+        return all(is_plain(t, self.solid) for t in terms)
 
 
 Then = Callable[[Scope, Product], Block]
@@ -88,11 +91,11 @@ class Lowering:
             case Rel() | Delta() | View():
                 return self.atom(q, scope, then)
             case Value(term):
-                return then(scope, (Factor(term, scope.nullable(term)),))
+                return then(scope, (Factor(term, scope.nullable(term), scope.plain(term)),))
             case Compare(_, left, right):
                 nullable = scope.nullable(left) or scope.nullable(right)
                 inside = scope.having(frozenset(), solid_after(q) & scope.bound)
-                return (Test(q, nullable, then(inside, ())),)
+                return (Test(q, nullable, scope.plain(left, right), then(inside, ())),)
             case Bind(var, Value(term)):
                 return self.computed(var, term, scope, then)
             case Bind(var, inner):
@@ -134,10 +137,10 @@ class Lowering:
     def computed(self, var: str, term: Term, scope: Scope, then: Then) -> Block:
         """⟨x: t⟩ ↦ 1: a name for t, or a test where x has a value already."""
         if var in scope.bound:
-            return (Same(var, term, then(scope, ())),)
+            return (Same(var, term, scope.plain(term), then(scope, ())),)
         nullable = scope.nullable(term)
         inside = scope.having(frozenset({var}), frozenset() if nullable else frozenset({var}))
-        return (Let(var, term), *then(inside, ()))
+        return (Let(var, term, scope.plain(term)), *then(inside, ()))
 
     def nested_aggregate(self, var: str, inner: Query, scope: Scope, then: Then) -> Block:
         total = self.fresh("total")

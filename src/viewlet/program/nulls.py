@@ -55,6 +55,11 @@ def solid_after(test: Compare) -> frozenset[str]:
             return frozenset(t.name for t in (left, right) if isinstance(t, Var))
 
 
+def is_plain(term: Term, solid: frozenset[str]) -> bool:
+    """Neither the term nor any part of it can be NULL where the variables of ``solid`` are not."""
+    return not may_be_null(term, solid) and (not isinstance(term, Op) or all(is_plain(a, solid) for a in term.args))
+
+
 def may_be_null(term: Term, solid: frozenset[str]) -> bool:
     """Whether a term may be NULL where the variables of ``solid`` are not."""
     match term:

@@ -60,19 +60,19 @@ class Source:
 
     # -- terms ---------------------------------------------------------------------------------------------------------
 
-    def term(self, term: Term, solid: bool) -> str:
-        """A term; ``solid`` says that nothing in it can be NULL, so that Python's own operators do."""
+    def term(self, term: Term, plain: bool) -> str:
+        """A term; ``plain`` says that nothing in it can be NULL, so that Python's own operators do."""
         match term:
             case Const(value):
                 return self.constant(value)
             case Var(name):
                 return self.name(name)
-            case Op("not", (arg,)) if solid:
-                return f"(not {self.term(arg, solid)})"
-            case Op(name, args) if solid and name in PLAIN:
-                return "(" + f" {PYTHON.get(name, name)} ".join(self.term(a, solid) for a in args) + ")"
+            case Op("not", (arg,)) if plain:
+                return f"(not {self.term(arg, plain)})"
+            case Op(name, args) if plain and name in PLAIN:
+                return "(" + f" {PYTHON.get(name, name)} ".join(self.term(a, plain) for a in args) + ")"
             case Op(name, args):
-                inside = "".join(f"{self.term(a, solid)}, " for a in args)
+                inside = "".join(f"{self.term(a, plain)}, " for a in args)
                 return f"APPLY({name!r}, ({inside.rstrip(' ')}))"
 
     def constant(self, value: Scalar) -> str:
@@ -86,7 +86,7 @@ class Source:
         return " * ".join(map(self.factor, product)) or "1"
 
     def factor(self, factor: Factor) -> str:
-        text = self.term(factor.term, not factor.nullable)
+        text = self.term(factor.term, factor.plain)
         return f"NUMBER({text})" if factor.nullable else text
 
     # -- steps ---------------------------------------------------------------------------------------------------------
@@ -98,10 +98,10 @@ class Source:
 
     def step(self, step: Step, depth: int, emit: str) -> None:
         match step:
-            case Let(var, term):
-                self.add(depth, f"{self.name(var)} = {self.term(term, solid=False)}")
-            case Same(var, term, body):
-                self.add(depth, f"if {self.name(var)} == {self.term(term, solid=False)}:")
+            case Let(var, term, plain):
+                self.add(depth, f"{self.name(var)} = {self.term(term, plain)}")
+            case Same(var, term, plain, body):
+                self.add(depth, f"if {self.name(var)} == {self.term(term, plain)}:")
                 self.block(body, depth + 1, emit)
             case Test():
                 self.test(step, depth, emit)
@@ -133,7 +133,7 @@ class Source:
 
     def test(self, step: Test, depth: int, emit: str) -> None:
         op, left, right = step.compare.op, step.compare.left, step.compare.right
-        sides = [self.term(t, not step.nullable) for t in (left, right)]
+        sides = [self.term(t, step.plain) for t in (left, right)]
         if step.nullable:
             self.add(depth, f"if APPLY({op!r}, ({sides[0]}, {sides[1]})):")
         else:

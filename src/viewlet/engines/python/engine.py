@@ -46,7 +46,9 @@ class PythonEngine(Interpreter):
         }
         adds = {f"ADD_{name}": store.add for name, store in self._views.items() if isinstance(store, Map)}
         scope: dict[str, object] = {
-            **{"APPLY": apply, "NUMBER": number, "NONZERO": nonzero},
+            "APPLY": apply,
+            "NUMBER": number,
+            "NONZERO": nonzero,
             **{f"DELTA_{name}": update for name, update in self._deltas.items()},
             **{f"VIEW_{name}": store for name, store in self._views.items()},
             **statements,

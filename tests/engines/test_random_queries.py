@@ -1,0 +1,129 @@
+"""Random queries over random streams: every strategy and engine equals the referee after every event.
+
+Each example is also verified against its definition at the end, then emptied and filled again in batches. Examples
+whose views all stay empty are rejected. The suite draws few queries, always the same; for thousands of others::
+
+    python -m tests.engines.test_random_queries 5000 --seed 7
+
+draws until as many are accepted, and stops at the first failure with a small example.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, Phase, assume, given, seed, settings
+
+from tests.engines.conformance import CONTESTANTS, WAYS, Case, Disagreement, apply_event, cut
+from tests.engines.random_sql import cases
+from tests.oracle.oracle import Row, Vacuity, Vacuous, difference
+from viewlet.database import Database
+
+Answer = dict[str, list[Row]]
+
+SHARDS = 4
+QUERIES = 20  # in each shard
+FLOOR = 0.4  # of the queries drawn, so many must say something
+
+
+@dataclass
+class Tally:
+    """How many examples were drawn, and how many of them proved something."""
+
+    drawn: int = 0
+    accepted: int = 0
+
+
+def prove(case: Case, tally: Tally) -> None:
+    tally.drawn += 1
+    answers = list(case.answers())
+    assume(not all(is_vacuous([answer[view] for answer in answers]) for view in case.selects))
+    tally.accepted += 1
+    for engine, strategy in CONTESTANTS:
+        database = case.open(engine, strategy)
+        try:
+            follow(database, case, answers)
+            replay(database, case, answers[-1])
+        except Disagreement as wrong:
+            raise Disagreement(f"{engine}/{strategy}: {wrong}") from None
+
+
+def is_vacuous(answers: list[list[Row]]) -> bool:
+    watch = Vacuity()
+    for rows in answers:
+        watch.watch(rows)
+    try:
+        watch.check()
+    except Vacuous:
+        return True
+    return False
+
+
+def follow(database: Database, case: Case, answers: list[Answer]) -> None:
+    """Event by event, and at the end the views as they are defined."""
+    for number, (event, answer) in enumerate(zip(case.events, answers, strict=True)):
+        apply_event(database, event)
+        compare(database, answer, f"after event {number} {event}")
+    for view in case.selects:
+        if wrong := database.verify(view):
+            raise Disagreement(f"{view} is not what it is defined as: {wrong}")
+
+
+def replay(database: Database, case: Case, last: Answer) -> None:
+    """Empty the tables in one batch each, then the same stream in random cuts, each way a batch can be handed over."""
+    live = Counter[tuple[str, Row]]()
+    for op, relation, row in case.events:
+        live[relation, row] += 1 if op == "+" else -1
+    rng = Random(len(case.views))
+    for way, apply_batch in WAYS.items():
+        for relation in {relation for relation, _ in live}:
+            database.delete(relation, [row for name, row in live.elements() if name == relation])
+        for batch in cut(case.events, rng, longest=10):
+            apply_batch(database, batch)
+        compare(database, last, f"after batches by {way}")
+
+
+def compare(database: Database, answer: Answer, when: str) -> None:
+    for view, expected in answer.items():
+        if wrong := difference(database.view(view).rows(), expected):
+            raise Disagreement(f"{view} {when}: {wrong}")
+
+
+def property_test(queries: int, start: int, tally: Tally) -> Callable[[], None]:
+    """The same examples for the same start; shrinking ends after five minutes of its own accord."""
+
+    @seed(start)
+    @settings(
+        max_examples=queries,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=(HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large),
+    )
+    @given(cases())
+    def check(case: Case) -> None:
+        prove(case, tally)
+
+    return check
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_random_queries_equal_the_referee(shard: int) -> None:
+    tally = Tally()
+    property_test(QUERIES, shard, tally)()
+    assert tally.accepted >= max(QUERIES, FLOOR * tally.drawn)
+
+
+if __name__ == "__main__":
+    arguments = argparse.ArgumentParser(description="Random queries against the referee, for as long as you like.")
+    arguments.add_argument("queries", type=int)
+    arguments.add_argument("--seed", type=int, default=1)
+    given_arguments = arguments.parse_args()
+    total = Tally()
+    property_test(given_arguments.queries, given_arguments.seed, total)()
+    print(f"{total.accepted} queries agree with the referee, {total.drawn} drawn")
