@@ -18,7 +18,7 @@ from viewlet.compilation import Dialect
 from viewlet.database import Database
 from viewlet.workloads.streams import Event
 
-ENGINES = ("interpreter",)
+ENGINES = ("interpreter", "python")
 STRATEGIES = ("reevaluate", "classical", "naive", "optimized", "cost")
 CONTESTANTS = tuple((engine, strategy) for engine in ENGINES for strategy in STRATEGIES)
 

@@ -41,7 +41,7 @@ VALUES: dict[Kind, tuple[object, ...]] = {
 }
 LITERALS: dict[Kind, tuple[str, ...]] = {
     "BIGINT": ("1", "0", "2", "-1", "3", "1", "0", "CAST(NULL AS BIGINT)"),
-    "DECIMAL": ("1.00", "0.0", "-1.5", "2.25", "0.5"),
+    "DECIMAL": ("1.00", "0.00", "-1.50", "2.25", "0.50"),
     "VARCHAR": ("'a'", "'b'", "''"),
     "DATE": ("DATE '2020-01-02'", "DATE '2020-01-01'"),
     "BOOLEAN": ("TRUE", "FALSE"),
@@ -49,7 +49,7 @@ LITERALS: dict[Kind, tuple[str, ...]] = {
 }
 EXACT: tuple[Kind, ...] = ("BIGINT", "DECIMAL", "VARCHAR", "DATE", "BOOLEAN")
 COMPARISONS = ("=", "<", "<>", ">=", ">", "<=")
-ROOM = 3
+ROOM = 4
 T = TypeVar("T")
 
 
@@ -88,7 +88,7 @@ class Scope:
 class Writer:
     """Writes queries by drawing choices; ``views`` are the names that FROM may take, ``used`` what it took.
 
-    ``room`` is for how many more tables the view has room, those of the views that it reads included.
+    ``room`` is how many more tables and aggregates the view may take, with those of the views that it reads.
     """
 
     def __init__(self, draw: st.DrawFn) -> None:
@@ -312,6 +312,7 @@ class Writer:
             if key.shared or "x" in key.sql:  # a constant key would be a column's position
                 keys[key.sql] = key
         aggregates = [self.aggregate(scope) for _ in range(self.one((1, 2, 3)))]
+        self.room -= len(aggregates)
         grouped = replace(scope, own=(*keys.values(), *aggregates))
         tail = f" GROUP BY {', '.join(keys)}" if keys else ""
         if self.one_in(3):

@@ -349,8 +349,8 @@ def test_verify_finds_a_view_that_went_wrong(db: Database) -> None:
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"engine": "native"}, "engine='interpreter'"),
-        ({"engine": "abacus"}, "engine='interpreter'"),
+        ({"engine": "native"}, "choose one of python, interpreter"),
+        ({"engine": "abacus"}, "choose one of python, interpreter"),
         ({"path": "somewhere"}, "not there yet"),
         ({"threads": 2}, "one thread"),
         ({"strategy": "hope"}, "no strategy 'hope'"),

@@ -13,7 +13,10 @@ C = TypeVar("C")
 
 @dataclass(frozen=True)
 class Rule(Generic[C]):
-    """``apply`` returns the new query, or None where the rule does not apply. It keeps outputs and needs no new inputs but bound variables."""
+    """``apply`` returns the new query, or None where the rule does not apply.
+
+    The new query has the same outputs and needs no other inputs than before, but for bound variables.
+    """
 
     name: str
     source: str  # the formula and where the paper has it

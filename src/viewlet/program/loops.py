@@ -67,7 +67,7 @@ class Get:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """``body`` for each entry of ``source`` that agrees with the ``bound`` variables: a slice, or a scan without any."""
+    """``body`` for each entry of ``source`` that agrees with the ``bound`` variables: a slice or a scan."""
 
     source: Atom
     bound: frozenset[str]
