@@ -13,6 +13,7 @@ from random import Random
 
 import viewlet
 from tests.oracle.oracle import DuckOracle, Row, Vacuity, difference
+from viewlet.algebra.evaluate import Key
 from viewlet.boundary import to_key
 from viewlet.compilation import Dialect
 from viewlet.database import Database
@@ -115,7 +116,7 @@ def net_effect(database: Database, batch: Sequence[Event]) -> None:
     """One ΔR per relation, inserts and deletes mixed; a row that comes and goes within the batch stands with 0."""
     relations = {relation.name: relation for relation in database.program.relations}
     for name in _relations(batch):
-        entries: Counter[Row] = Counter()
+        entries: Counter[Key] = Counter()
         for op, changed, row in batch:
             if changed == name:
                 entries[to_key(relations[name], row)] += 1 if op == "+" else -1

@@ -1,4 +1,4 @@
-"""Random scripts of the supported SQL with random streams, drawn by hypothesis; simple choices come first, to shrink to.
+"""Random scripts of the supported SQL with random streams, drawn by hypothesis; simple choices come first.
 
 Sums, products and comparisons stay exact, so that the referee's doubles cannot round to the other side of a
 comparison: a quotient or an average is shown, tested for NULL or compared with a whole number, nothing else.
@@ -120,7 +120,7 @@ class Writer:
         if scope.nesting <= 0 or self.one_in(3):
             return self.one(LITERALS[kind])
         inner = scope.deeper
-        choices = [lambda: self.choice(kind, inner)] + self._compounds(kind, inner)
+        choices = [lambda: self.choice(kind, inner), *self._compounds(kind, inner)]
         return self.either(*reversed(choices))
 
     def subject(self, kind: Kind, scope: Scope) -> str:
@@ -184,7 +184,7 @@ class Writer:
         kind = self.one([f.kind for f in scope.own] or EXACT)
         if kind == "DOUBLE":
             return f"{self.subject(kind, scope)} {self.one(COMPARISONS)} {self.one(('1', '0', '2'))}"
-        other = self.one(("BIGINT", "DECIMAL")) if kind in ("BIGINT", "DECIMAL") else kind
+        other: Kind = self.one(("BIGINT", "DECIMAL")) if kind in ("BIGINT", "DECIMAL") else kind
         left, right = self.subject(kind, scope), self.value(other, scope)
         return f"{left} {self.one(COMPARISONS)} {right if right != left else self.one(LITERALS[kind])}"
 

@@ -31,7 +31,7 @@ def with_transients(events: Sequence[Event], rng: Random) -> list[Event]:
         busy.append(event)
         if op == "+" and rng.random() < 0.2:
             times = rng.choice((1, 2))
-            busy += [("+", relation, row)] * times + [("-", relation, row)] * times
+            busy += [event] * times + [("-", relation, row)] * times
     return busy
 
 

@@ -44,10 +44,14 @@ class Step:
 
 @dataclass
 class Trace:
-    """The record of one compilation. ``place`` is where the compiler is now."""
+    """The record of one compilation. ``place`` is where the compiler is now.
+
+    ``normal_forms``: what was brought to rest already, by the variables bound there; it is neither done nor told twice.
+    """
 
     steps: list[Step] = field(default_factory=list)
     place: str = ""
+    normal_forms: dict[frozenset[str], dict[Query, Query]] = field(default_factory=dict, repr=False)
 
     def record(self, name: str, source: str, before: str, after: str) -> None:
         self.steps.append(Step(self.place, name, source, before, after))

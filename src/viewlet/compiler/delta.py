@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import product
 
 from typing_extensions import assert_never
@@ -133,6 +134,7 @@ def delta_nested(q: Bind | Exists, e: Event) -> Query:
 # -- range restriction (§5.2) -----------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=1 << 12)
 def range_restriction(q: Query, e: Event) -> tuple[Query, Query]:
     """ΔQ as (D, Q'): D is 1 on a superset of the tuples where Q changes, and ΔQ = D ⋈ Q'.
 

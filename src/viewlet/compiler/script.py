@@ -66,6 +66,7 @@ def _compile(schema: tuple[Relation, ...], results: tuple[Result, ...], strategy
         choices = cheapest_choices(scratch)
     compilation, roots = _start(schema, results, chosen, choices)
     compilation.run()
+    compilation.trace.normal_forms.clear()
     program = Program(
         schema,
         tuple(compilation.catalog.views.values()),

@@ -345,6 +345,7 @@ SIMPLIFICATIONS: tuple[Rule[Context], ...] = (
 )
 
 
-def simplify(q: Query, context: Context, trace: Trace | None = None, memo: dict[Query, Query] | None = None) -> Query:
+def simplify(q: Query, context: Context, trace: Trace | None = None) -> Query:
     """The normal form of Q where ``context.bound`` have values."""
+    memo = {} if trace is None else trace.normal_forms.setdefault(context.bound, {})
     return rewrite(q, SIMPLIFICATIONS, context, trace, memo)
