@@ -51,12 +51,12 @@ def monomial(q: Query, context: Context) -> tuple[frozenset[str], Factors]:
 
 def is_scalar(f: Query) -> bool:
     """A function of variables that other factors give: f, θ, or a computed column."""
-    return isinstance(f, (Value, Compare)) or (isinstance(f, Bind) and isinstance(f.query, Value))
+    return isinstance(f, (Value, Compare)) or (isinstance(f, Bind) and not relations(f) and not reads_update(f))
 
 
 def is_nested(f: Query) -> bool:
-    """A part that is not linear in the relations it reads."""
-    return isinstance(f, (Bind, Exists)) and bool(relations(f))
+    """A part that is not linear in the relations or the update it reads."""
+    return isinstance(f, (Bind, Exists)) and (bool(relations(f)) or (isinstance(f, Bind) and reads_update(f)))
 
 
 def is_parameter(f: Query) -> bool:

@@ -16,6 +16,7 @@ from viewlet.algebra.query import (
     Rel,
     Value,
     View,
+    atoms,
     branches,
     children,
     factors,
@@ -31,7 +32,7 @@ from viewlet.algebra.query import (
 )
 from viewlet.algebra.rewrite import Trace
 from viewlet.algebra.terms import Term, Var
-from viewlet.algebra.verify import verify
+from viewlet.algebra.verify import VerifyError, verify
 from viewlet.compiler.catalog import Catalog
 from viewlet.compiler.context import Context
 from viewlet.compiler.cost import Estimator
@@ -192,6 +193,8 @@ class Compilation:
         )
         why = f"fills view cache {name}"
         fill = decide(view.definition, inside, lambda q, c: self.name_view(q, c, name, why), self.trace)
+        if any(isinstance(a, View) and a.inputs for a in atoms(fill)):
+            raise VerifyError(f"view cache {name} would be filled from a cache: {fill.text}")
         self.catalog.views[name] = replace(view, fill=factorize(fill, inside, self.trace))
 
 
