@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from itertools import count
+from random import Random
 from typing import Literal, TypeVar
 
 from hypothesis import strategies as st
@@ -358,12 +359,12 @@ class Writer:
 # -- streams -----------------------------------------------------------------------------------------------------------
 
 
+def cells(table: str, column: str) -> tuple[object, ...]:
+    return VALUES[COLUMNS[table][column]] + (() if (table, column) in NOT_NULL else (None,))
+
+
 def rows(table: str) -> st.SearchStrategy[Row]:
-    cells = []
-    for column, kind in COLUMNS[table].items():
-        null = () if (table, column) in NOT_NULL else (None,)
-        cells.append(st.sampled_from(VALUES[kind] + null))
-    return st.tuples(*cells)
+    return st.tuples(*(st.sampled_from(cells(table, column)) for column in COLUMNS[table]))
 
 
 @st.composite
@@ -384,6 +385,27 @@ def streams(draw: st.DrawFn, tables: Sequence[str]) -> list[Event]:
             live.append((table, row))
             events.append(("+", table, row))
     return events
+
+
+def seeded_rows(rng: Random, table: str, number: int) -> list[Row]:
+    """The same without hypothesis, for a script that is given."""
+    options = [cells(table, column) for column in COLUMNS[table]]
+    return [tuple(rng.choice(values) for values in options) for _ in range(number)]
+
+
+def seeded_stream(rng: Random, events: int) -> list[Event]:
+    """Events on all streams; each of them grows to a few rows and shrinks again."""
+    pool = [(table, row) for table in ("r", "q", "t") for row in seeded_rows(rng, table, 6)]
+    live: list[tuple[str, Row]] = []
+    stream: list[Event] = []
+    for _ in range(events):
+        if rng.random() < len(live) / 24:
+            table, row = live.pop(rng.randrange(len(live)))
+            stream.append(("-", table, row))
+        else:
+            live.append(rng.choice(pool))
+            stream.append(("+", *live[-1]))
+    return stream
 
 
 @st.composite

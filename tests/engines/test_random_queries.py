@@ -5,7 +5,8 @@ whose views all stay empty are rejected. The suite draws few queries, always the
 
     python -m tests.engines.test_random_queries 5000 --seed 7
 
-draws until as many are accepted, and stops at the first failure with a small example.
+draws until as many are accepted, and stops at the first failure with a small example. What failed once is kept in
+``regressions/``, one script each, and runs over a stream of its own.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ import argparse
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 
 import pytest
 from hypothesis import HealthCheck, Phase, assume, given, seed, settings
 
 from tests.engines.conformance import CONTESTANTS, WAYS, Case, Disagreement, apply_event, cut
-from tests.engines.random_sql import cases
+from tests.engines.random_sql import SCHEMA, cases, seeded_rows, seeded_stream
 from tests.oracle.oracle import Row, Vacuity, Vacuous, difference
 from viewlet.database import Database
 
@@ -29,6 +31,7 @@ Answer = dict[str, list[Row]]
 SHARDS = 4
 QUERIES = 20  # in each shard
 FLOOR = 0.4  # of the queries drawn, so many must say something
+REGRESSIONS = sorted((Path(__file__).parent / "regressions").glob("*.sql"))
 
 
 @dataclass
@@ -44,6 +47,10 @@ def prove(case: Case, tally: Tally) -> None:
     answers = list(case.answers())
     assume(not all(is_vacuous([answer[view] for answer in answers]) for view in case.selects))
     tally.accepted += 1
+    agree(case, answers)
+
+
+def agree(case: Case, answers: list[Answer]) -> None:
     for engine, strategy in CONTESTANTS:
         database = case.open(engine, strategy)
         try:
@@ -117,6 +124,18 @@ def test_random_queries_equal_the_referee(shard: int) -> None:
     tally = Tally()
     property_test(QUERIES, shard, tally)()
     assert tally.accepted >= max(QUERIES, FLOOR * tally.drawn)
+
+
+@pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: path.stem)
+def test_what_failed_once_holds(path: Path) -> None:
+    views = path.read_text()
+    statements = [s.replace("MATERIALIZED", "") for s in views.split(";") if "CREATE" in s]
+    selects = {f"v{number}": f"SELECT * FROM v{number}" for number in range(1, len(statements) + 1)}
+    rng = Random(path.stem)
+    case = Case(
+        SCHEMA, views, selects, seeded_stream(rng, 80), {"u": seeded_rows(rng, "u", 4)}, "sql", tuple(statements)
+    )
+    agree(case, list(case.answers()))
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ def rewrite(
     memo = {} if memo is None else memo
     if q in memo:
         return memo[q]
-    start, fired = q, list[str]()
+    start, fired, seen = q, list[str](), set[Query]()
     while True:
         q = map_children(q, lambda child: rewrite(child, rules, context, trace, memo))
         if q in memo:
@@ -91,7 +91,8 @@ def rewrite(
                 break
         else:
             break
-        if len(fired) > 400:
+        if q in seen:
             raise RewriteError(f"rules do not come to rest: … {' → '.join(fired[-6:])}\nat {q.text}")
+        seen.add(q)
     memo[start] = memo[q] = q
     return q

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import count
 
 from viewlet.algebra.query import Query, View, inputs, outputs, relations, rename, variables
 from viewlet.compiler.duplicates import canonical
@@ -13,6 +16,7 @@ from viewlet.program.trigger import ViewDefinition
 class Catalog:
     """``pending`` are the views whose triggers are still to be compiled, in the order they were asked for."""
 
+    reserved: frozenset[str] = frozenset()  # names of relations
     views: dict[str, ViewDefinition] = field(default_factory=dict)
     by_shape: dict[str, tuple[str, dict[str, str]]] = field(default_factory=dict)  # → name, label ↦ its variable
     shapes: dict[Query, tuple[str, dict[str, str]]] = field(default_factory=dict)
@@ -56,7 +60,7 @@ class Catalog:
         return View(name, tuple(back[v] for v in view.inputs), tuple(back[v] for v in view.outputs))
 
     def _add(self, stem: str, definition: Query, why: str, reading: Query | None = None) -> View:
-        name = next(n for n in _numbered(stem) if n not in self.views)
+        name = next(n for n in _numbered(stem) if n not in self.views and n not in self.reserved)
         ins, outs = tuple(sorted(inputs(definition))), tuple(sorted(outputs(definition) - inputs(definition)))
         self.views[name] = ViewDefinition(name, ins, outs, definition, why)
         shape, labels = self._shape(definition)
@@ -69,8 +73,10 @@ class Catalog:
         return found
 
 
-def _numbered(stem: str) -> list[str]:
-    return [stem, *(f"{stem}_{i}" for i in range(2, 1000))]
+def _numbered(stem: str) -> Iterator[str]:
+    yield stem
+    for i in count(2):
+        yield f"{stem}_{i}"
 
 
 def readable(definition: Query) -> Query:
@@ -78,7 +84,7 @@ def readable(definition: Query) -> Query:
     names: dict[str, str] = {}
     taken: set[str] = set()
     for v in sorted(variables(definition)):
-        short = v.removeprefix("@").split(".")[-1]
+        short = re.sub(r"^(?=\d)|\W", "_", v.removeprefix("@").split(".")[-1])
         names[v] = next(n for n in _numbered(short) if n not in taken)
         taken.add(names[v])
     # by way of names that nothing has: a variable may be called what another is to be called

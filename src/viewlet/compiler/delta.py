@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import product
+from itertools import count, product
 
 from typing_extensions import assert_never
 
@@ -151,7 +151,7 @@ def range_restriction(q: Query, e: Event) -> tuple[Query, Query]:
     bindings = join(*sorted(common, key=lambda f: f.text))
     correlated = inputs(q) & outputs(rest)  # from outside, and restricted by the update
     open_variables = (outputs(q) | correlated) - outputs(bindings) - frozenset(e.params)
-    domain = _domain(rest, open_variables, from_outside=inputs(q)) if open_variables else ONE
+    domain = _domain(rest, open_variables, e) if open_variables else ONE
     return join(bindings, domain if domain is not None else ONE), rest
 
 
@@ -159,13 +159,15 @@ def _is_binding(f: Query, e: Event) -> bool:
     return isinstance(f, Bind) and isinstance(f.query, Value) and inputs(f.query) <= frozenset(e.params)
 
 
-def _domain(q: Query, wanted: frozenset[str], from_outside: frozenset[str]) -> Query | None:
-    """A 0/1-valued query over ``wanted`` that is 1 wherever Q is not 0; None when nothing in Q restricts them."""
-    supports = [_support(b) for b in branches(q)]
+def _domain(q: Query, wanted: frozenset[str], e: Event) -> Query | None:
+    """A 0/1-valued query over ``wanted`` that is 1 wherever Q is not 0; None when nothing in Q restricts them.
+
+    It needs nothing from outside but the event's parameters, so that it can always be evaluated first.
+    """
+    supports = [_support(b, frozenset(e.params)) for b in branches(q)]
     if any(s is None or not wanted <= outputs(s) for s in supports):
         return None
-    domain = Exists(union(*(sum_((wanted | from_outside) & outputs(s), s) for s in supports if s is not None)))
-    return with_plain_locals(domain)
+    return with_plain_locals(Exists(union(*(sum_(wanted, s) for s in supports if s is not None))))
 
 
 def with_plain_locals(q: Query) -> Query:
@@ -173,23 +175,24 @@ def with_plain_locals(q: Query) -> Query:
     local = variables(q) - inputs(q) - outputs(q)
     standing = [v for a in atoms(q) for v in (a.vars if isinstance(a, (Rel, Delta)) else ())]
     order = dict.fromkeys(v for v in (*standing, *sorted(local)) if v in local)
-    return rename(q, {v: f"_{i}" for i, v in enumerate(order)})
+    free_names = (name for name in (f"_{i}" for i in count()) if name not in inputs(q) | outputs(q))
+    return rename(q, dict(zip(order, free_names, strict=False)))
 
 
-def _support(q: Query) -> Query | None:
+def _support(q: Query, params: frozenset[str]) -> Query | None:
     """A query without negative multiplicities whose tuples include those of Q: only what is simple to evaluate."""
     match q:
         case Rel() | Delta():
             return Exists(q)
         case Join(parts):
-            kept = [s for s in map(_support, parts) if s is not None]
-            while loose := [s for s in kept if not inputs(s) <= outputs(join(*kept)) | inputs(q)]:
-                kept = [s for s in kept if s not in loose]  # what they need came from a factor that is not kept
+            kept = [s for s in (_support(p, params) for p in parts) if s is not None]
+            while loose := [s for s in kept if not inputs(s) <= outputs(join(*kept)) | params]:
+                kept = [s for s in kept if s not in loose]  # what they need comes from outside, or was not kept
             return join(*kept) if kept else None
         case Sum(group, inner):
-            support = _support(inner)
+            support = _support(inner, params)
             return None if support is None or not group <= outputs(support) else sum_(group, support)
-        case Compare() | Exists() | Bind(_, Value()):
+        case Compare() | Exists() | Bind(_, Value()) if inputs(q) <= params or not isinstance(q, Exists):
             return q
         case _:
             return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import combinations
 
 from viewlet.algebra.query import (
     Query,
@@ -53,10 +52,14 @@ def _can_stand_outside(f: Query, parts: tuple[Query, ...], context: Context) -> 
 def merge_sums(q: Query, context: Context) -> Query | None:
     match q:
         case Union(parts):
-            for a, b in combinations(parts, 2):
-                merged = _merge(a, b)
-                if merged is not None:
-                    return union(merged, *(p for p in parts if p is not a and p is not b))
+            merged: list[Query] = []
+            for b in parts:
+                found = next(((i, m) for i, a in enumerate(merged) if (m := _merge(a, b)) is not None), None)
+                if found is None:
+                    merged.append(b)
+                else:
+                    merged[found[0]] = found[1]
+            return union(*merged) if len(merged) < len(parts) else None
     return None
 
 

@@ -12,6 +12,7 @@ from viewlet.algebra.query import (
     Bind,
     Compare,
     Exists,
+    Join,
     Materialize,
     Query,
     Sum,
@@ -28,12 +29,13 @@ from viewlet.algebra.query import (
     relations,
     sum_,
     union,
+    variables,
 )
 from viewlet.algebra.rewrite import Rule, Trace, rule
 from viewlet.algebra.terms import Op, free
 from viewlet.compiler.context import Context
 from viewlet.compiler.delta import range_restriction
-from viewlet.compiler.simplify import simplify, without
+from viewlet.compiler.simplify import locals_apart, simplify, without
 from viewlet.program.trigger import Event
 
 Factors = tuple[Query, ...]
@@ -82,11 +84,11 @@ def dependents(pulled: list[Query], rest: Factors) -> list[Query]:
         pulled = pulled + more
 
 
-def split_off(group: frozenset[str], parts: Factors, pulled: list[Query], context: Context) -> tuple[Query, Query]:
-    """𝓜(Sum_{AB} rest) with B the outputs of the rest that ``pulled`` needs, and the rest."""
+def split_off(group: frozenset[str], parts: Factors, pulled: list[Query], context: Context) -> Query:
+    """𝓜(Sum_{AB} rest) with B the outputs of the rest that ``pulled`` needs."""
     rest = join(*(f for f in parts if f not in pulled))
     needed = (group | all_inputs(pulled) | all_outputs(pulled)) & outputs(rest)
-    return Materialize(sum_(needed, rest), context.bound), rest
+    return Materialize(sum_(needed, rest), context.bound)
 
 
 # -- the rules ---------------------------------------------------------------------------------------------------------
@@ -145,7 +147,7 @@ def update_parameter(q: Query, context: Context) -> Query | None:
     if not pulled:
         return None
     inside = context.binding(all_outputs(pulled))
-    rest, _ = split_off(group, parts, pulled, inside)
+    rest = split_off(group, parts, pulled, inside)
     return sum_(group, join(*pulled, rest))
 
 
@@ -157,6 +159,18 @@ def query_decomposition(q: Query, context: Context) -> Query | None:
         return None
     pieces = (join(*c) for c in found)
     return join(*(Materialize(sum_(group & outputs(p), p), context.bound) for p in pieces))
+
+
+@rule("§5.1: 𝓜(Q₁ ⋈ Sum_B(Q₂)) ⇒ 𝓜(Sum_{AB}(Q₁ ⋈ Q₂)): one monomial, whose factors the other rules can see")
+def flatten_product(q: Query, context: Context) -> Query | None:
+    match q:
+        case Join(parts):
+            for f in parts:
+                if isinstance(f, Sum) and relations(f):
+                    rest = without(parts, f)
+                    flat = join(rest, locals_apart(f, variables(rest)).query)
+                    return Materialize(sum_(outputs(q), flat), context.bound)
+    return None
 
 
 def components(parts: Factors, bound: frozenset[str]) -> list[list[Query]]:
@@ -178,7 +192,7 @@ def nested_aggregates_and_decorrelation(q: Query, context: Context) -> Query | N
     if not pulled:
         return None
     pulled = dependents(pulled, parts)
-    outer, _ = split_off(group, parts, pulled, context)
+    outer = split_off(group, parts, pulled, context)
     return sum_(group, join(outer, *(_materialize_inside(f, context) for f in pulled)))
 
 
@@ -245,7 +259,7 @@ def input_variables(q: Query, context: Context) -> Query | None:
     if not pulled:
         return None
     pulled = dependents(pulled, parts)
-    rest, _ = split_off(group, parts, pulled, context)
+    rest = split_off(group, parts, pulled, context)
     return sum_(group, join(rest, *(_materialize_inside(f, context) for f in pulled)))
 
 
@@ -256,6 +270,7 @@ FIGURE_2: tuple[Rule[Context], ...] = (
     leave_scalars,
     update_parameter,
     query_decomposition,  # (1) before (4): a nested aggregate that a parameter cut off needs no outer query
+    flatten_product,  # what (1) did not take apart belongs together
     nested_aggregates_and_decorrelation,  # (4) before (3): a bound column is not an input variable
     input_variables,  # (3) last: what is left depends on variables that no relation gives
 )

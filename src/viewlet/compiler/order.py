@@ -30,7 +30,8 @@ def order_statements(statements: Sequence[Statement], views: Mapping[str, ViewDe
     while rest:
         ready = next((s for s in rest if not any(_before(t, s, reads) for t in rest if t is not s)), None)
         if ready is None:
-            blocking = next(s for s in rest if s.op == "+=" and not s.buffered)
+            blocking = next((s for s in rest if s.op == "+=" and not s.buffered), None)
+            assert blocking is not None, f"re-evaluations that read each other: {', '.join(map(str, rest))}"
             buffered = replace(blocking, buffered=True)
             reads[buffered] = reads[blocking]
             rest[rest.index(blocking)] = buffered

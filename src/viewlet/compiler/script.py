@@ -10,6 +10,7 @@ from typing import TypedDict
 
 from viewlet.algebra.query import ZERO, Query, Rel, union
 from viewlet.algebra.verify import verify
+from viewlet.compiler.catalog import Catalog
 from viewlet.compiler.context import Context
 from viewlet.compiler.order import order_statements
 from viewlet.compiler.search import cheapest_choices, total_cost
@@ -85,7 +86,8 @@ def _start(
     strategy: Strategy,
     choices: Mapping[tuple[str, str], Choice],
 ) -> tuple[Compilation, tuple[Result, ...]]:
-    compilation = Compilation(schema, strategy, choices=choices)
+    catalog = Catalog(reserved=frozenset(r.name for r in schema))
+    compilation = Compilation(schema, strategy, catalog, choices=choices)
     return compilation, tuple(_root(compilation, r) for r in results)
 
 

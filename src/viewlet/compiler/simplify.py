@@ -184,7 +184,7 @@ def drop_unused_binding(q: Query, context: Context) -> Query | None:
                     rest = without(parts, f)
                     if f.var not in variables(rest):
                         return sum_(group & outputs(rest), rest)
-        case Sum(group, Bind(var, _)) if var not in group:
+        case Sum(group, Bind(var, _)) if var not in group | context.bound:
             return ONE
     return None
 
@@ -322,10 +322,11 @@ def absorb_domain(q: Query, context: Context) -> Query | None:
 
 
 def _same_on(group: frozenset[str], atom: Delta | Rel, other: Query) -> bool:
-    """Both read the same relation and agree in the columns of ``group``."""
+    """Both read the same relation, agree in the columns of ``group``, and what is equal in ``atom`` is in ``other``."""
     if type(other) is not type(atom) or not isinstance(other, (Delta, Rel)) or other.name != atom.name:
         return False
-    return all(a not in group or a == b for a, b in zip(atom.vars, other.vars, strict=True))
+    pairs = set(zip(atom.vars, other.vars, strict=True))
+    return len(pairs) == len(set(atom.vars)) and all(a not in group or a == b for a, b in pairs)
 
 
 SIMPLIFICATIONS: tuple[Rule[Context], ...] = (

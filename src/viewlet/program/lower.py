@@ -106,7 +106,7 @@ class Lowering:
                 return self.scalar(inner, scope, then)
             case Sum(group, inner):
                 return self.inline(group, inner, scope, then)
-            case Union(parts) if outputs(q) <= scope.bound:
+            case Union() if outputs(q) <= scope.bound:
                 return self.scalar(q, scope, then)
             case Union(parts):
                 return tuple(step for part in parts for step in self.query(part, scope, then))
@@ -176,7 +176,8 @@ class Lowering:
         return (Group(group, body), EachGroup(group, keys, then(inside, ())))
 
     def fresh(self, stem: str) -> str:
-        return f"{stem}{next(self.numbers)}"
+        """A name that no variable of a query has."""
+        return f"${stem}{next(self.numbers)}"
 
 
 def columns_of(atom: Atom) -> tuple[str, ...]:

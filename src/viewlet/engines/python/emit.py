@@ -49,7 +49,7 @@ class Source:
     def name(self, variable: str) -> str:
         """A Python identifier of its own for a variable of the calculus."""
         if variable not in self.names:
-            stem = re.sub(r"\W", "_", variable.lstrip("@")) or "v"
+            stem = re.sub(r"^(?=\d)|\W", "_", variable.lstrip("@$")).lower() or "v"
             taken = set(self.names.values())
             self.names[variable] = next(n for n in (f"{stem}_{i}" for i in range(len(taken) + 1)) if n not in taken)
         return self.names[variable]
@@ -100,11 +100,8 @@ class Source:
         match step:
             case Let(var, term, plain):
                 self.add(depth, f"{self.name(var)} = {self.term(term, plain)}")
-            case Same(var, term, plain, body):
-                self.add(depth, f"if {self.name(var)} == {self.term(term, plain)}:")
-                self.block(body, depth + 1, emit)
-            case Test():
-                self.test(step, depth, emit)
+            case Same() | Test():
+                self.tests(step, depth, emit)
             case Get():
                 self.get(step, depth, emit)
             case Loop():
@@ -123,22 +120,31 @@ class Source:
             case Put(name, keys, product):
                 self.add(depth, collect(self.name(name)).format(key=self.key(keys), m=self.product(product)))
             case EachGroup(name, keys, body):
-                self.add(depth, f"for {self.key(keys)}, group_m in {self.name(name)}.items():")
-                self.add(depth + 1, "if group_m != 0:")
+                self.add(depth, f"for {self.key(keys)}, GROUP_M in {self.name(name)}.items():")
+                self.add(depth + 1, "if GROUP_M != 0:")
                 self.block(body, depth + 2, emit)
             case Emit(key, product):
                 self.add(depth, emit.format(key=self.key(key), m=self.product(product)))
             case _:
                 assert_never(step)
 
-    def test(self, step: Test, depth: int, emit: str) -> None:
+    def tests(self, step: Test | Same, depth: int, emit: str) -> None:
+        """Tests directly inside each other are one ``if``: Python allows a hundred levels, SQL more conjuncts."""
+        conditions = [self.condition(step)]
+        while len(step.body) == 1 and isinstance(step.body[0], (Test, Same)):
+            step = step.body[0]
+            conditions.append(self.condition(step))
+        self.add(depth, f"if {' and '.join(conditions)}:")
+        self.block(step.body, depth + 1, emit)
+
+    def condition(self, step: Test | Same) -> str:
+        if isinstance(step, Same):
+            return f"{self.name(step.var)} == {self.term(step.term, step.plain)}"
         op, left, right = step.compare.op, step.compare.left, step.compare.right
         sides = [self.term(t, step.plain) for t in (left, right)]
         if step.nullable:
-            self.add(depth, f"if APPLY({op!r}, ({sides[0]}, {sides[1]})):")
-        else:
-            self.add(depth, f"if {sides[0]} {PYTHON.get(op, op)} {sides[1]}:")
-        self.block(step.body, depth + 1, emit)
+            return f"APPLY({op!r}, ({sides[0]}, {sides[1]}))"
+        return f"{sides[0]} {PYTHON.get(op, op)} {sides[1]}"
 
     def get(self, step: Get, depth: int, emit: str) -> None:
         value, source = self.name(step.value), step.source
@@ -156,17 +162,17 @@ class Source:
         at = tuple(i for i, n in enumerate(names) if n in step.bound)
         value = self.name(step.value)
         entries = self.entries(source, names, at)
-        self.add(depth, f"for key_{depth}, {value} in {entries}:")
+        self.add(depth, f"for KEY_{depth}, {value} in {entries}:")
         first: dict[str, int] = {}
         for i, n in enumerate(names):
             if n in step.bound:
                 continue
             if n in first:  # R(x, x)
-                self.add(depth + 1, f"if key_{depth}[{i}] != {self.name(n)}:")
+                self.add(depth + 1, f"if KEY_{depth}[{i}] != {self.name(n)}:")
                 self.add(depth + 2, "continue")
             else:
                 first[n] = i
-                self.add(depth + 1, f"{self.name(n)} = key_{depth}[{i}]")
+                self.add(depth + 1, f"{self.name(n)} = KEY_{depth}[{i}]")
         self.block(step.body, depth + 1, emit)
 
     def entries(self, source: View | Delta | Rel, names: tuple[str, ...], at: tuple[int, ...]) -> str:
@@ -181,7 +187,7 @@ class Source:
 
 
 def map_name(source: View | Delta | Rel) -> str:
-    """Capitals, which no variable has: SQL names are lower case."""
+    """Capitals, which no variable gets: see :meth:`Source.name`."""
     match source:
         case View(name, _, _):
             return f"VIEW_{name}"

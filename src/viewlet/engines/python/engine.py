@@ -36,7 +36,11 @@ class PythonEngine(Interpreter):
         self._generated = self._load(program)
 
     def _fire(self, trigger: Trigger, env: Env) -> None:
-        self._generated[trigger](*env.values())
+        generated = self._generated.get(trigger)
+        if generated is None:
+            super()._fire(trigger, env)
+        else:
+            generated(*env.values())
 
     def _load(self, program: Program) -> dict[Trigger, Fire]:
         statements = {
@@ -55,7 +59,11 @@ class PythonEngine(Interpreter):
             **adds,
             **self.source.constants,
         }
-        exec(compile("\n".join(self.source.lines), f"<triggers of {len(program.views)} views>", "exec"), scope)
+        try:
+            code = compile("\n".join(self.source.lines), f"<triggers of {len(program.views)} views>", "exec")
+        except SyntaxError:  # more than twenty loops inside each other: Python compiles no such code
+            return {}
+        exec(code, scope)
         return {t: scope[f"fire_{i}"] for i, t in enumerate(program.triggers)}  # type: ignore[misc]
 
 
@@ -67,7 +75,7 @@ def python_source(program: Program) -> Source:
         source.names.clear()
         params = ", ".join(source.name(p) for p in trigger.event.params)
         source.add(0, f"def fire_{i}({params}):")
-        source.add(1, f'"""on {trigger.event}"""')
+        source.add(1, repr(f"on {trigger.event}"))
         _emit_trigger(source, lowering, program, trigger, i)
         source.add(0, "")
     return source
@@ -77,15 +85,15 @@ def _emit_trigger(source: Source, lowering: Lowering, program: Program, trigger:
     """Buffered changes first, against the state before the trigger; then each statement in its turn."""
     buffered = [(j, s) for j, s in enumerate(trigger.statements) if s.buffered]
     for j, statement in buffered:
-        _emit_collected(source, lowering, program, trigger, statement, f"change_{j}")
+        _emit_collected(source, lowering, program, trigger, statement, f"CHANGE_{j}")
     for j, statement in enumerate(trigger.statements):
         for line in statement_to_text(statement, trigger.event.params).splitlines():
             source.add(1, f"# {line}")
         if statement.buffered:
-            source.add(1, f"REFRESH_{i}_{j}(change_{j})")
+            source.add(1, f"REFRESH_{i}_{j}(CHANGE_{j})")
         elif statement.op == ":=" or program.view(statement.target.name).is_cache:
-            _emit_collected(source, lowering, program, trigger, statement, f"change_{j}")
-            source.add(1, f"REFRESH_{i}_{j}(change_{j})")
+            _emit_collected(source, lowering, program, trigger, statement, f"CHANGE_{j}")
+            source.add(1, f"REFRESH_{i}_{j}(CHANGE_{j})")
         else:
             scope = _scope(program, trigger, statement)
             block = lowering.change(statement.expression, statement.target.outputs, scope)
@@ -98,22 +106,22 @@ def _emit_collected(
     """The change as a dictionary for each input tuple that the target holds; a view without inputs holds ⟨⟩."""
     block = lowering.change(statement.expression, statement.target.outputs, _scope(program, trigger, statement))
     if not program.view(statement.target.name).is_cache:
-        source.add(1, "entries = {}")
-        source.block(block, 1, collect("entries"))
-        source.add(1, f"{into} = {{(): NONZERO(entries)}}")
+        source.add(1, "ENTRIES = {}")
+        source.block(block, 1, collect("ENTRIES"))
+        source.add(1, f"{into} = {{(): NONZERO(ENTRIES)}}")
         return
     source.add(1, f"{into} = {{}}")
-    source.add(1, f"for given in VIEW_{statement.target.name}.held():")
+    source.add(1, f"for GIVEN in VIEW_{statement.target.name}.held():")
     for k, name in enumerate(statement.target.inputs):
         if name in trigger.event.params:  # foreach x⃗_in do, where the statement is about one value of x
-            source.add(2, f"if given[{k}] != {source.name(name)}:")
-            source.add(3, f"{into}[given] = None")
+            source.add(2, f"if GIVEN[{k}] != {source.name(name)}:")
+            source.add(3, f"{into}[GIVEN] = None")
             source.add(3, "continue")
         else:
-            source.add(2, f"{source.name(name)} = given[{k}]")
-    source.add(2, "entries = {}")
-    source.block(block, 2, collect("entries"))
-    source.add(2, f"{into}[given] = NONZERO(entries)")
+            source.add(2, f"{source.name(name)} = GIVEN[{k}]")
+    source.add(2, "ENTRIES = {}")
+    source.block(block, 2, collect("ENTRIES"))
+    source.add(2, f"{into}[GIVEN] = NONZERO(ENTRIES)")
 
 
 def _scope(program: Program, trigger: Trigger, statement: Statement) -> Scope:
