@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from viewlet.errors import Error
+from viewlet.errors import DataError, Error
 from viewlet.program.trigger import Result
 from viewlet.schema import Type
 
@@ -17,16 +17,22 @@ def is_arrow(data: object) -> bool:
     return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
 
 
-def as_table(data: Any) -> pa.Table:
+def as_table(data: Any, relation: str) -> pa.Table:
     """A frame's columns; the index of a pandas frame says nothing about the row and is left behind."""
-    if type(data).__module__.partition(".")[0] == "pandas":
-        return pa.Table.from_pandas(data, preserve_index=False)
-    return pa.table(data)
+    try:
+        is_pandas = type(data).__module__.partition(".")[0] == "pandas"
+        found = pa.Table.from_pandas(data, preserve_index=False) if is_pandas else pa.table(data)
+    except (pa.ArrowException, ValueError) as error:
+        raise DataError(f"not a table: {'; '.join(map(str, error.args))}", relation=relation, value=data) from error
+    names = found.column_names
+    if twice := next((name for i, name in enumerate(names) if name in names[:i]), None):
+        raise DataError("the batch has two columns of this name", relation=relation, column=twice, value=data)
+    return found
 
 
-def rows(data: Any) -> Iterator[dict[str, Any]]:
+def rows(data: Any, relation: str) -> Iterator[dict[str, Any]]:
     """The rows of a batch, each by column name."""
-    table = as_table(data)
+    table = as_table(data, relation)
     columns = [column.to_pylist() for column in table.columns]
     for values in zip(*columns, strict=True):
         yield dict(zip(table.column_names, values, strict=True))
@@ -34,7 +40,7 @@ def rows(data: Any) -> Iterator[dict[str, Any]]:
 
 def events(data: Any) -> Iterator[tuple[Any, Any, Any]]:
     """(op, relation, row) of a batch with columns ``op``, ``relation``, and ``row`` or a struct for each relation."""
-    table = as_table(data)
+    table = as_table(data, "events")
     names = set(table.column_names)
     if not {"op", "relation"} <= names:
         raise Error(f"a batch of events has columns op and relation; this one has {', '.join(table.column_names)}")
@@ -77,3 +83,12 @@ def table(result: Result, rows: Iterable[tuple[Any, ...]]) -> pa.Table:
     columns = list(zip(*rows, strict=True)) or [()] * len(target)
     arrays = [pa.array(values, field.type) for values, field in zip(columns, target, strict=True)]
     return pa.Table.from_arrays(arrays, schema=target)
+
+
+def frame(table: pa.Table) -> Any:
+    """A pandas frame in which integers stay integers: a column that may hold NULL has pandas' nullable type."""
+    import pandas
+
+    nullable = {pa.int32(): pandas.Int32Dtype(), pa.int64(): pandas.Int64Dtype()}
+    solid = {f.name: f.type.to_pandas_dtype() for f in table.schema if f.type in nullable and not f.nullable}
+    return table.to_pandas(types_mapper=nullable.get).astype(solid)

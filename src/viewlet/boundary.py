@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import numbers
+import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Context, Decimal, InvalidOperation
 from fractions import Fraction
@@ -18,6 +19,7 @@ from viewlet.schema import Column, Kind, Relation, Type
 
 MIDNIGHT = dt.datetime(1970, 1, 1)
 MICROSECOND = dt.timedelta(microseconds=1)
+ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 BITS: dict[Kind, int] = {"INTEGER": 32, "BIGINT": 64}
 
 
@@ -88,7 +90,7 @@ def _decimal_fraction(value: object, type_: Type) -> Fraction:
 
 def _numeral(text: str) -> Decimal | None:
     try:
-        return Decimal(text)
+        return None if "_" in text else Decimal(text)
     except InvalidOperation:
         return None
 
@@ -96,7 +98,7 @@ def _numeral(text: str) -> Decimal | None:
 def _date(value: object, type_: Type) -> Scalar:
     if isinstance(value, str):
         try:
-            value = dt.date.fromisoformat(value)
+            value = dt.date.fromisoformat(value if ISO_DATE.fullmatch(value) else "")
         except ValueError:
             raise UnfitError(f"{value!r} is no date of the form YYYY-MM-DD") from None
     if not isinstance(value, dt.date) or isinstance(value, dt.datetime):
@@ -106,6 +108,8 @@ def _date(value: object, type_: Type) -> Scalar:
 
 def _timestamp(value: object, type_: Type) -> Scalar:
     if isinstance(value, str):
+        if re.search(r"[.,]\d{7}", value):
+            raise UnfitError(f"{value!r} is finer than the microseconds of {type_}")
         try:
             value = dt.datetime.fromisoformat(value)
         except ValueError:

@@ -11,10 +11,11 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from viewlet.compilation import Dialect
 from viewlet.compiler.script import compile_script
-from viewlet.errors import SqlError, UnsupportedError
+from viewlet.errors import SqlError, UnsupportedError, refusing_depth
 from viewlet.program.access import program_cost_class, scan_warnings
 from viewlet.program.graph import part_for
 from viewlet.program.trigger import Program, Script
+from viewlet.sql.source import script_text
 from viewlet.sql.translate import translate
 
 
@@ -58,9 +59,11 @@ def check(script: str, *, strategy: str = "optimized", dialect: Dialect = "sql")
 
     A view that is refused does not hide the others; a stream or table that is not right is an error, as ever.
     """
+    script = script_text(script)
     statements = list(_statements(script))
     parsed, refused = _translate_the_rest(script, statements, dialect)
-    program = compile_script(parsed, strategy)
+    with refusing_depth():
+        program = compile_script(parsed, strategy)
     maintained = {r.name for r in program.results}
     return [
         _maintainable(program, s.view) if s not in refused else _refused(s, refused)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from viewlet.compiler.script import compile_script
+from viewlet.errors import refusing_depth
 from viewlet.program.trigger import Program
 from viewlet.sql.translate import translate
 
@@ -13,4 +14,5 @@ Dialect = Literal["sql", "paper"]
 
 def compile(script: str, *, strategy: str = "optimized", dialect: Dialect = "sql") -> Program:
     """The trigger program of a script of CREATE STREAM, CREATE TABLE and CREATE MATERIALIZED VIEW statements."""
-    return compile_script(translate(script, dialect), strategy)
+    with refusing_depth():
+        return compile_script(translate(script, dialect), strategy)

@@ -18,9 +18,10 @@ from viewlet.engines.base import Engine
 from viewlet.engines.interpreter import Interpreter
 from viewlet.engines.python.engine import PythonEngine
 from viewlet.engines.results import result_rows
-from viewlet.errors import DataError, Error, SqlError
+from viewlet.errors import DataError, Error, SqlError, refusing_depth
 from viewlet.program.trigger import Program, Result
 from viewlet.schema import Relation
+from viewlet.sql.source import script_text
 from viewlet.sql.translate import translate
 from viewlet.view import View
 
@@ -71,15 +72,20 @@ class Database:
 
     def execute(self, script: str) -> None:
         """Add streams, tables and views; new views start from the rows that are there."""
-        tables = self._tables()
+        tables, script = self._tables(), script_text(script)
         before = self._source + BETWEEN_SCRIPTS if self._source else ""
         try:
-            parsed = translate(before + script, self._dialect)
-            program = compile_script(parsed, self._strategy)
+            with refusing_depth():
+                parsed = translate(before + script, self._dialect)
+                program = compile_script(parsed, self._strategy)
+                engine = self._start(program, tables)
         except SqlError as error:
             error.point_into(script, before.count("\n"))
             raise
-        self._engine = self._start(program, tables)
+        except (ValueError, ArithmeticError) as error:
+            message = f"a view cannot be computed from the rows that are there, so nothing changed: {error}"
+            raise Error(message) from error
+        self._engine = engine
         self._source, self._script, self._program = before + script, parsed, program
 
     @property
@@ -112,13 +118,15 @@ class Database:
     def apply(self, events: Any) -> None:
         """An ordered mix of (op, relation, row), op "+", "-" or a multiplicity; or one Arrow batch of events."""
         triples = arrow.events(events) if arrow.is_arrow(events) else events
+        if not isinstance(triples, Iterable):
+            raise Error(f"apply takes events (op, relation, row), not {events!r}")
         changes = [self._event(event, number) for number, event in enumerate(triples)]
         self._check_deletes(changes)
         self._run([_Step(c.relation, {c.row: c.times}) for c in changes if c.times])
 
     def _update(self, name: str, data: Any, times: int) -> None:
         relation = self._relation(name)
-        rows = [data] if is_one_row(data) else arrow.rows(data) if arrow.is_arrow(data) else data
+        rows = [data] if is_one_row(data) else arrow.rows(data, name) if arrow.is_arrow(data) else data
         if isinstance(rows, str) or not isinstance(rows, Iterable):
             raise DataError(f"{rows!r} is neither a row nor rows", relation=name, value=rows)
         changes = [_Change(relation, to_key(relation, row, i), times, i, row) for i, row in enumerate(rows)]
@@ -169,7 +177,7 @@ class Database:
             rows = {name: self.view(name).weights() for name in self._subscriptions}
         except BaseException as error:
             self._restore(done)
-            if isinstance(error, (ValueError, ArithmeticError)):
+            if isinstance(error, (ValueError, ArithmeticError, RecursionError)):
                 raise Error(f"a view cannot be computed with these rows, so nothing changed: {error}") from error
             raise
         self._subscriptions.publish(rows)

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+TOO_DEEP = "an expression nested too deeply"
+TOO_DEEP_HINT = "split it: a subquery or a view for its parts, IN (…) for a long chain of OR"
+
 
 class Error(Exception):
     """The base of every error that viewlet raises on purpose."""
@@ -37,6 +43,15 @@ class SqlError(Error):
         if self.hint:
             parts.append(f"hint: {self.hint}")
         return "\n".join(parts)
+
+
+@contextmanager
+def refusing_depth() -> Iterator[None]:
+    """Python's stack ends long before a machine-written expression needs to."""
+    try:
+        yield
+    except RecursionError:
+        raise SqlError(TOO_DEEP, hint=TOO_DEEP_HINT) from None
 
 
 class UnsupportedError(SqlError):

@@ -13,7 +13,7 @@ from viewlet import arrow
 from viewlet.boundary import UnfitError, to_python_row, to_scalar
 from viewlet.changes import Change, Changes, Row
 from viewlet.engines.results import key_columns, result_rows
-from viewlet.errors import DataError, Error
+from viewlet.errors import DataError, Error, OverflowError_
 from viewlet.program.trigger import Result
 
 if TYPE_CHECKING:
@@ -45,10 +45,10 @@ class View:
         """The row of one group, by all its key columns; None where there is no such group."""
         result, read = self._result, self._database.engine.read
         columns = {c.name: c for c in key_columns(result)}
-        if missing := [name for name in columns if name not in keys]:
-            raise Error(f"{self.name}.get needs the whole key: {', '.join(missing)} is missing")
         if unknown := [name for name in keys if name not in columns]:
             raise Error(f"{self.name} has no key column {', '.join(unknown)}; its key is ({', '.join(columns)})")
+        if missing := [name for name in columns if name not in keys]:
+            raise Error(f"{self.name}.get needs the whole key: {', '.join(missing)} is missing")
         env = {columns[name].term.text: self._key_scalar(name, value) for name, value in keys.items()}
         found = [to_python_row(result, row) for _, row in result_rows(result, read, env)]
         if len(found) > 1:
@@ -60,7 +60,7 @@ class View:
 
     def df(self) -> Any:
         """A pandas frame."""
-        return self.arrow().to_pandas()
+        return arrow.frame(self.arrow())
 
     def pl(self) -> Any:
         """A polars frame."""
@@ -102,14 +102,18 @@ class View:
         return iter(self.rows())
 
     def __len__(self) -> int:
-        return sum(weight for _, weight in self._weighed())
+        """How many rows, also where a value in one can no longer be read."""
+        return sum(weight for weight, _ in result_rows(self._result, self._database.engine.read))
 
     def __repr__(self) -> str:
         return f"<view {self.name}({', '.join(self.columns)}): {len(self)} rows>"
 
     def _repr_html_(self) -> str:
-        rows = self.rows()
         head = _html_row("th", self.columns)
+        try:
+            rows = self.rows()
+        except OverflowError_ as error:
+            return f"<table><caption>{html.escape(str(error))}</caption><thead>{head}</thead></table>"
         body = "".join(_html_row("td", row) for row in rows[:SHOWN_ROWS])
         more = f"<caption>{SHOWN_ROWS} of {len(rows)} rows</caption>" if len(rows) > SHOWN_ROWS else ""
         return f"<table>{more}<thead>{head}</thead><tbody>{body}</tbody></table>"

@@ -131,6 +131,18 @@ BATCHES: dict[str, tuple[Act, str, int | None, str | None, str]] = {
     "a wrong Arrow type": (
         lambda db: db.insert("symbols", pa.table({"sym": ["C"], "name": [1]})), "symbols", 0, "name", "takes a str",
     ),
+    "an Arrow column twice": (
+        lambda db: db.insert("symbols", pa.table([["C"], ["D"]], names=["sym", "sym"])),
+        "symbols", None, "sym", "two columns of this name",
+    ),
+    "an event column twice": (
+        lambda db: db.apply(pa.table([["+"], ["symbols"], ["-"]], names=["op", "relation", "op"])),
+        "events", None, "op", "two columns of this name",
+    ),
+    "a pandas column of mixed types": (
+        lambda db: db.insert("symbols", pytest.importorskip("pandas").DataFrame({"sym": ["C", 1]})),
+        "symbols", None, None, "not a table: .*column sym",
+    ),
     "too many deletes by multiplicity": (
         lambda db: db.apply(pa.table({"op": [1, -5], "relation": ["symbols"] * 2, "row": [{"sym": "A"}] * 2})),
         "symbols", 1, None, "is not there",
@@ -154,6 +166,12 @@ def test_events_of_the_wrong_shape(db: Database, events: list[object]) -> None:
     with pytest.raises(viewlet.Error, match="not \\(op, relation, row\\)"):
         db.apply(events)
     assert state(db) == before
+
+
+@pytest.mark.parametrize("events", [None, 5])
+def test_events_that_are_no_events(db: Database, events: object) -> None:
+    with pytest.raises(viewlet.Error, match=r"apply takes events \(op, relation, row\), not"):
+        db.apply(events)
 
 
 def test_an_event_batch_without_its_columns(db: Database) -> None:
@@ -210,3 +228,15 @@ def test_a_row_from_which_a_view_cannot_be_computed(db: Database) -> None:
         with pytest.raises(viewlet.Error, match="cannot be computed"):
             update()
         assert (state(db), db.view("due").rows()) == before
+
+
+def test_rows_from_which_a_new_view_cannot_be_computed(db: Database) -> None:
+    db.insert("trades", trade(d=dt.date.max))
+    before = state(db)
+    view = "CREATE MATERIALIZED VIEW due AS SELECT count(*) AS n FROM trades WHERE d + INTERVAL '1' MONTH > ts;"
+    with pytest.raises(viewlet.Error, match="from the rows that are there, so nothing changed"):
+        db.execute(view)
+    assert state(db) == before
+    db.delete("trades", trade(d=dt.date.max))
+    db.execute(view)
+    assert db.verify("due") == []

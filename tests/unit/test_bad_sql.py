@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+import viewlet
 from viewlet.errors import SqlError, UnsupportedError
 from viewlet.sql import translate
 
@@ -115,8 +118,12 @@ WRONG_QUERIES = [
     ("SELECT (SELECT ‸sum(t), sum(id) FROM asks) FROM bids", "has one column, not 2", "select one"),
     ("SELECT id FROM bids WHERE ‸id IN (SELECT id, t FROM asks)", "a subquery with one column, not 2", "EXISTS"),
     ("SELECT id FROM bids WHERE ‸id IN ()", "this IN list is empty", "at least one"),
-    ("SELECT m.p FROM (SELECT ‸id FROM bids) m(p, q)", "2 names for 1 columns", "as many"),
-    ("SELECT ‸99999999999999999999 FROM bids", "does not fit", "smaller"),
+    ("SELECT m.p FROM (SELECT ‸id FROM bids) m(p, q)", "2 names for 1 column", "as many"),
+    ("SELECT ‸99999999999999999999 FROM bids", "fits no BIGINT", "smaller"),
+    ("SELECT ‸1e400 FROM bids", "fits no BIGINT, DECIMAL or DOUBLE", "smaller"),
+    ("SELECT DATE ‸'9999-12-01' + INTERVAL '1' MONTH FROM bids", "not between the years 1 and 9999", "shorter"),
+    ("SELECT id + ‸FROM bids", "syntax error near 'FROM': something is missing", "before this place"),
+    ("SELECT sum(‸) FROM bids", "syntax error near ')': something is missing", "before this place"),
     ("SELECT ‸*", "SELECT * without FROM", "none"),
     ("SELECT id FROM bids WHERE s = ‸'it", "never closed", "it''s"),
     ("SELECT id FROM bids WHERE (price > ‸3", "syntax error", "parentheses"),
@@ -125,7 +132,8 @@ WRONG_QUERIES = [
 WRONG_STATEMENTS = [
     ("CREATE TABLE ‸bids (a INTEGER)", "bids is defined twice", "another name"),
     ("CREATE MATERIALIZED VIEW ‸asks AS SELECT 1 AS a", "asks is defined twice", "another name"),
-    ("CREATE MATERIALIZED VIEW ‸v (a, b) AS SELECT id FROM bids", "2 names for 1 columns", "every column"),
+    ("CREATE MATERIALIZED VIEW ‸v (a, b) AS SELECT id FROM bids", "view v: 2 names for 1 column", "every column"),
+    ("CREATE MATERIALIZED VIEW ‸v (a, a) AS SELECT id, t FROM bids", "view v: two columns are named a", "every column"),
     ("CREATE MATERIALIZED VIEW ‸v", "view v has no query", "AS SELECT"),
     ("CREATE TABLE x (a INTEGER, ‸a BIGINT)", "column a is defined twice", "rename"),
     ("CREATE TABLE x (‸a DECIMAL(50,2))", "DECIMAL(50,2) does not exist", "p <= 38"),
@@ -133,6 +141,9 @@ WRONG_STATEMENTS = [
     ('CREATE TABLE ‸"my table" (a INTEGER)', "a name was expected here", "letters"),
     ("CREATE ‸TABLE", "a name was expected here", "letters"),
     ("CREATE STREAM ‸x", "stream x has no columns", "list them"),
+    ("CREATE STREAM ‸x ()", "stream x has no columns", "list them"),
+    ('CREATE STREAM x (a INTEGER, ‸"b c" INTEGER)', "'b c' cannot name a column", "letters"),
+    ('CREATE TABLE x (‸"1a" INTEGER)', "'1a' cannot name a column", "begin with a digit"),
     ("CREATE STREAM x (a INTEGER) WITH (rate = ‸'fast')", "rate must be a positive number", "rate = 100"),
     ("CREATE STREAM x (a INTEGER) WITH (rate = ‸-1)", "rate must be a positive number", "rate = 100"),
     ("CREATE STREAM x (a INTEGER) WITH (rows = ‸2.5)", "rows must be a whole number", "rows = 100"),
@@ -193,3 +204,36 @@ def test_the_error_shows_the_line_under_a_caret() -> None:
             "hint: the columns here are: a",
         )
     )
+
+
+DEEP = {
+    "parentheses": "(" * 5000 + "id" + ")" * 5000,
+    "a long sum": " + ".join(["id"] * 5000),
+    "nested calls": "abs(" * 5000 + "id" + ")" * 5000,
+}
+
+
+@pytest.mark.parametrize("expression", DEEP.values(), ids=DEEP.keys())
+def test_nested_too_deeply(expression: str) -> None:
+    error = refused("‸" + in_view(f"SELECT {expression} AS x FROM bids"))
+    assert error.message == "an expression nested too deeply"
+
+
+def test_a_long_chain_that_only_the_compiler_finds_too_deep() -> None:
+    chain = " OR ".join(f"id = {i}" for i in range(300))
+    with pytest.raises(SqlError, match="an expression nested too deeply"):
+        viewlet.compile(SCHEMA + in_view(f"SELECT id FROM bids WHERE {chain}"))
+
+
+@pytest.mark.parametrize("script", [None, b"CREATE STREAM r (a INTEGER)", 3])
+def test_a_script_is_text(script: Any) -> None:
+    for entry in (viewlet.compile, viewlet.check, viewlet.connect().execute):
+        with pytest.raises(viewlet.Error, match="a script is a str, not"):
+            entry(script)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_script() -> None:
+    assert [r.name for r in translate("\ufeffCREATE STREAM r (a INTEGER)").relations] == ["r"]
+    with pytest.raises(SqlError) as caught:
+        translate("\ufeffCREATE SINK r")
+    assert caught.value.column == len("CREATE ") + 1

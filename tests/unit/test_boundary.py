@@ -92,14 +92,18 @@ def test_what_else_is_taken(type_: Type, value: object, scalar: Scalar) -> None:
         (MONEY, float("inf"), "takes a Decimal"),
         (MONEY, "twelve", "takes a Decimal"),
         (MONEY, True, "takes a Decimal"),
+        (MONEY, "1_000", "takes a Decimal"),
         (MONEY, Decimal("1e999999999"), "does not fit"),
         (MONEY, Decimal("1e-999999999"), "does not fit"),
         (DATE, dt.datetime(2024, 1, 1), "takes a datetime.date"),
         (DATE, "2024-02-30", "no date"),
+        (DATE, "20240229", "no date"),
+        (DATE, "2024-W09-4", "no date"),
         (DATE, 19782, "takes a datetime.date"),
         (TIMESTAMP, dt.date(2024, 1, 1), "takes a datetime.datetime"),
         (TIMESTAMP, dt.datetime(2024, 1, 1, tzinfo=dt.timezone.utc), "time zone"),
         (TIMESTAMP, "yesterday", "no timestamp"),
+        (TIMESTAMP, "2024-01-01 00:00:00.1234567", "finer than the microseconds"),
         (VARCHAR, b"bytes", "takes a str"),
         (VARCHAR, "\ud800", "not valid Unicode"),
     ],
@@ -189,7 +193,7 @@ def test_frames_of_all_kinds_give_the_same_rows() -> None:
     stream = pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
     for data in (table, table.to_batches()[0], frame, polars.DataFrame({"x": [1, 2], "label": ["a", None]}), stream):
         assert arrow.is_arrow(data)
-        assert list(arrow.rows(data)) == expected
+        assert list(arrow.rows(data, "r")) == expected
 
 
 def test_a_table_has_the_types_of_the_view() -> None:

@@ -153,6 +153,32 @@ def test_a_view_in_all_its_forms(db: Database) -> None:
     assert repr(view) == "<view worth(broker, worth, n): 2 rows>"
 
 
+def test_integers_stay_integers_in_a_frame() -> None:
+    """2⁵³ + 1 is no float, and a frame with a NULL in it can be inserted again."""
+    pytest.importorskip("pandas")
+    rows = [(2**53 + 1, 1, None), (None, 2, 3)]
+    with viewlet.connect() as db:
+        db.execute("CREATE STREAM r (a BIGINT, b INTEGER NOT NULL, c INTEGER);")
+        db.execute("CREATE MATERIALIZED VIEW v AS SELECT a, b, c FROM r;")
+        db.insert("r", rows)
+        frame = db.view("v").df()
+        assert [str(t) for t in frame.dtypes] == ["Int64", "int32", "Int32"]
+        db.insert("r", frame)
+        assert db.view("v").weights() == dict.fromkeys(rows, 2)
+
+
+def test_a_view_that_overflowed_can_still_be_shown() -> None:
+    with viewlet.connect() as db:
+        db.execute("CREATE STREAM r (a BIGINT); CREATE MATERIALIZED VIEW v AS SELECT sum(a) AS s FROM r;")
+        db.insert("r", [(2**62,)] * 3)
+        view = db.view("v")
+        assert repr(view) == "<view v(s): 1 rows>"
+        assert len(view) == 1
+        assert f"v.s: {3 * 2**62} no longer fits BIGINT" in view._repr_html_()
+        with pytest.raises(viewlet.OverflowError_):
+            view.rows()
+
+
 def test_html_is_escaped_and_cut(db: Database) -> None:
     db.insert("brokers", [(i, f"<b>{i}</b>") for i in range(30)])
     db.insert("bids", [(i, i, 1, 1.0) for i in range(30)])
@@ -173,6 +199,8 @@ def test_get_one_group(db: Database) -> None:
     assert db.view("large").get(broker=8, volume=200) == (8, 200)
     with pytest.raises(viewlet.Error, match="volume is missing"):
         db.view("large").get(broker=8)
+    with pytest.raises(viewlet.Error, match="large has no key column zz"):
+        db.view("large").get(zz=99)
     with pytest.raises(viewlet.Error, match="no key column worth"):
         db.view("worth").get(broker=7, worth=250.0)
     with pytest.raises(viewlet.DataError, match="BIGINT takes an int") as caught:

@@ -238,6 +238,7 @@ AGGREGATES = [
     "SELECT sum(k), avg(k), count(k) FROM u",
     "SELECT sum(c * a) FROM r WHERE b > 2",
     "SELECT count(*) FROM nothing",
+    "SELECT count() FROM r WHERE a > 0",
     "SELECT sum(v), avg(v) FROM nothing",
     "SELECT count(DISTINCT a), sum(DISTINCT a), avg(DISTINCT b) FROM r",
     "SELECT a, count(DISTINCT b), count(DISTINCT a + b) FROM r GROUP BY a",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 import pytest
 
-from viewlet.algebra.query import Query, Rel, children
+from viewlet.algebra.query import Query, Rel, children, variables
+from viewlet.algebra.text import parse
 from viewlet.program.trigger import Result
 from viewlet.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, TIMESTAMP, VARCHAR, Column, Type, decimal
 from viewlet.sql import translate
@@ -127,3 +129,18 @@ def test_the_result_keeps_the_text_of_its_statement() -> None:
 def test_an_empty_script() -> None:
     script = translate("-- nothing yet\n;")
     assert (script.relations, script.results) == ((), ())
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        'SELECT broker + 1 AS "1 x.2", t AS "", day AS "größe" FROM bids',
+        'SELECT "9 q"."1.2" AS "." FROM (SELECT broker + 1 AS "1.2" FROM bids UNION ALL SELECT 1 FROM bids) "9 q"',
+        'SELECT "a-b.3".broker AS "..", count(*) AS "(" FROM bids "a-b.3" GROUP BY 1',
+    ],
+)
+def test_any_alias_makes_a_plain_variable(query: str) -> None:
+    rows = view(query).rows
+    assert rows is not None
+    assert all(re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", part) for v in variables(rows) for part in v.split("."))
+    assert parse(rows.text) == rows

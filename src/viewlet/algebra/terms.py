@@ -117,6 +117,11 @@ def exact(value: Number) -> Number:
     return value.numerator if isinstance(value, Fraction) and value.denominator == 1 else value
 
 
+def nearest_double(value: Number) -> Number:
+    """What is left of an exact number as a DOUBLE."""
+    return exact(Fraction(float(value)))
+
+
 def add_months(microseconds: int, months: int) -> int:
     """TIMESTAMP + INTERVAL n MONTH: the same day of the month, or its last day."""
     days, rest = divmod(microseconds, MICROSECONDS_PER_DAY)
@@ -145,6 +150,7 @@ STRICT: dict[str, Callable[..., Scalar]] = {
     "*": lambda a, b: exact(a * b),
     "/": _divide,
     "abs": abs,
+    "double": nearest_double,
     "add_months": add_months,
     **COMPARISONS,
 }

@@ -128,7 +128,7 @@ class Compilation:
         if nested_changes(view.definition, event):
             self.trace.record("increment", "§5.1, rule (4) I", view.definition.text, change.text)
         expression = factorize(self.decision(change, context, view), context, self.trace)
-        return aim(view, expression, context)
+        return aim(view, expression, context) if expression != ZERO else None
 
     def reevaluation(self, view: ViewDefinition, context: Context) -> Statement:
         """Q := Q, over views that the trigger has refreshed already"""

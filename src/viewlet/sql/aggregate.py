@@ -10,7 +10,7 @@ from sqlglot import exp
 from viewlet.algebra.query import Bind, Compare, Exists, Query, Value, join, outputs, sum_
 from viewlet.algebra.terms import NULL, ZERO_TERM, Term, Var, op
 from viewlet.schema import BIGINT, BOOLEAN, DOUBLE
-from viewlet.sql.expr import Expr, an, divide, loose, variable
+from viewlet.sql.expr import Expr, an, divide, loose, rounded, variable
 from viewlet.sql.expression import expression, translates
 from viewlet.sql.scope import Field, Names, Scope
 from viewlet.sql.types import sum_type
@@ -41,6 +41,7 @@ class Grouping:
 
     def over_distinct(self, argument: Expr) -> tuple[Grouping, Expr]:
         """The same groups over DISTINCT values: Exists(Sum_{keys, x}(product)), and x."""
+        argument = rounded(argument)
         product = join(*self.factors, *argument.binds, *argument.guards)
         var, product = bound(self.names, product, argument.bare)
         once = Exists(sum_({*self.keys, var}, product))
@@ -107,7 +108,7 @@ def _aggregate_call(node: exp.Expr, scope: Scope) -> Expr:
 
 def _aggregate(node: exp.AggFunc, base: Scope, grouping: Grouping) -> Expr:
     only(base.session.source, node, frozenset({"this", "big_int"}), {})
-    if isinstance(node.this, exp.Star) and isinstance(node, exp.Count):
+    if isinstance(node, exp.Count) and (node.this is None or isinstance(node.this, exp.Star)):
         return variable(grouping.lookup("count"), BIGINT, False)
     distinct, inner = isinstance(node.this, exp.Distinct), node.this
     if isinstance(inner, exp.Distinct):
@@ -149,11 +150,13 @@ def _sum(argument: Expr, grouping: Grouping, filled: bool, paper: bool) -> Expr:
     """SUM(x): NULL where no x is left, which only the count of them can tell; in the paper's dialect 0."""
     name = grouping.lookup("sum", *argument.binds, *argument.guards, Value(argument.bare))
     type_ = sum_type(argument.type or BIGINT)
+    unrounded = type_ == DOUBLE
     if paper or filled:
-        return variable(name, type_, False)
+        return replace(variable(name, type_, False), unrounded=unrounded)
     count = Var(_count(argument, grouping))
     guard = Compare("<>", count, ZERO_TERM)
-    return Expr(op("case", op("=", count, ZERO_TERM), NULL, Var(name)), type_, Var(name), (guard,), (guard,))
+    term = op("case", op("=", count, ZERO_TERM), NULL, Var(name))
+    return Expr(term, type_, Var(name), (guard,), (guard,), unrounded=unrounded)
 
 
 def _average(argument: Expr, grouping: Grouping, filled: bool, paper: bool) -> Expr:
@@ -162,7 +165,7 @@ def _average(argument: Expr, grouping: Grouping, filled: bool, paper: bool) -> E
     count = Var(_count(argument, grouping))
     quotient = divide(variable(total, DOUBLE, False), variable(count.name, BIGINT, False), DOUBLE)
     if filled:
-        return Expr(quotient.term, DOUBLE, quotient.bare)
+        return Expr(quotient.term, DOUBLE, quotient.bare, unrounded=True)
     if paper:
-        return loose(op("case", op("=", count, ZERO_TERM), ZERO_TERM, quotient.term), DOUBLE, False, ())
+        return loose(op("case", op("=", count, ZERO_TERM), ZERO_TERM, quotient.term), DOUBLE, False, [quotient])
     return quotient

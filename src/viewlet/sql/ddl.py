@@ -9,7 +9,7 @@ from types import MappingProxyType
 from sqlglot import exp
 
 from viewlet.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, TIMESTAMP, VARCHAR, Column, Relation, Type, decimal
-from viewlet.sql.parse import Option, Statement
+from viewlet.sql.parse import PLAIN_NAME, Option, Statement
 from viewlet.sql.source import Source, did_you_mean
 from viewlet.sql.unsupported import only
 
@@ -43,9 +43,8 @@ def relation(source: Source, statement: Statement) -> Relation:
         hint = "list the columns: CREATE TABLE name (column type, …); a query is a CREATE MATERIALIZED VIEW"
         raise source.unsupported(schema, "CREATE TABLE … AS", hint)
     if not isinstance(schema, exp.Schema) or not schema.expressions:
-        raise source.error(
-            schema, f"{statement.kind.lower()} {schema.name} has no columns", "list them: (column type, …)"
-        )
+        message = f"{statement.kind.lower()} {statement.name} has no columns"
+        raise source.error(statement.place, message, "list them: (column type, …)")
     columns = tuple(_column(source, definition) for definition in schema.expressions)
     for i, column in enumerate(columns):
         if any(column.name == earlier.name for earlier in columns[:i]):
@@ -68,6 +67,9 @@ def _column(source: Source, definition: exp.Expr) -> Column:
     if not isinstance(definition, exp.ColumnDef):
         hint = "leave it out; a column that is never NULL is declared NOT NULL"
         raise source.unsupported(definition, _constraint_name(definition), hint)
+    if not PLAIN_NAME.fullmatch(definition.name):
+        hint = "a name is letters, digits and _, and does not begin with a digit"
+        raise source.error(definition, f"{definition.name!r} cannot name a column", hint)
     nullable = True
     for constraint in definition.args.get("constraints") or ():
         match constraint.kind:

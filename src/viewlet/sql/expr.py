@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from viewlet.algebra.query import Compare, Query
 from viewlet.algebra.terms import FALSE, NEGATED, NULL, TRUE, ZERO_TERM, Const, Term, Var, op
-from viewlet.schema import BOOLEAN, Type
+from viewlet.schema import BOOLEAN, DOUBLE, Type
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,9 @@ class Expr:
     they stand in the product where the term is used. ``type`` is None only for a bare NULL.
 
     A condition may say in plain factors where it is TRUE and where it is FALSE; NOT then only swaps the two.
+
+    ``unrounded``: a DOUBLE that was computed exactly, so that the term need not be a double yet; ``is_column``: it is
+    a column of a subquery or view, where SQL has rounded it.
     """
 
     term: Term
@@ -29,6 +32,8 @@ class Expr:
     binds: tuple[Query, ...] = ()
     true: tuple[Query, ...] | None = None
     false: tuple[Query, ...] | None = None
+    unrounded: bool = False
+    is_column: bool = False
 
     @property
     def nullable(self) -> bool:
@@ -70,14 +75,23 @@ def strict(name: str, type_: Type, *args: Expr) -> Expr:
         merge(a.guards for a in args),
         merge(a.hidden for a in args),
         merge(a.binds for a in args),
+        unrounded=type_ == DOUBLE and name != "double",
     )
+
+
+def rounded(expr: Expr) -> Expr:
+    """A key or a column is the double that is read: rows that print the same are the same."""
+    return strict("double", DOUBLE, expr) if expr.unrounded else expr
 
 
 def loose(term: Term, type_: Type | None, nullable: bool, parts: Iterable[Expr]) -> Expr:
     """A term that makes or swallows NULLs (CASE, COALESCE, AND, …): its one guard is that it is not NULL itself."""
     if isinstance(term, Const):
         nullable = term.value is None
-    return Expr(term, type_, term, (not_null(term),) if nullable else (), (), merge(p.binds for p in parts))
+    parts = list(parts)
+    guards = (not_null(term),) if nullable else ()
+    unrounded = type_ == DOUBLE and any(p.unrounded for p in parts)
+    return Expr(term, type_, term, guards, (), merge(p.binds for p in parts), unrounded=unrounded)
 
 
 def divide(left: Expr, right: Expr, type_: Type) -> Expr:

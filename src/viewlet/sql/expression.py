@@ -36,6 +36,7 @@ from viewlet.sql.types import (
     shift,
     string_literal,
     timestamp_literal,
+    to_double,
 )
 from viewlet.sql.unsupported import refuse
 
@@ -101,9 +102,7 @@ def _literal(node: exp.Expr, scope: Scope) -> Expr:
         return string_literal(node.this)
     result = number_literal(node.this)
     if result is None:
-        raise scope.session.source.error(
-            node, f"{node.this} does not fit a BIGINT or a DECIMAL", "use a smaller number"
-        )
+        raise scope.session.source.error(node, f"{node.this} fits no BIGINT, DECIMAL or DOUBLE", "use a smaller number")
     return result
 
 
@@ -170,7 +169,11 @@ def _numbers(node: exp.Expr, scope: Scope, symbol: str, left: Expr, right: Expr)
     if result is None:
         hint = "cast one factor: CAST(x AS DOUBLE)"
         raise scope.session.source.error(node, "this product has more than 38 decimal places", hint)
-    return divide(left, right, result) if symbol == "/" else strict(symbol, result, left, right)
+    if symbol == "/":
+        return divide(left, right, result)
+    if symbol in "+-" and result == DOUBLE:  # a factor stays exact: its rounding is lost in that of the product
+        left, right = to_double(left), to_double(right)
+    return strict(symbol, result, left, right)
 
 
 def _dates(symbol: str, left: Expr, right: Expr) -> Expr | None:
@@ -192,7 +195,11 @@ def _shifted(node: exp.Expr, moment: exp.Expr, by: exp.Interval, scope: Scope, s
         hint = "an INTERVAL is added to a DATE or a TIMESTAMP; write DATE '1995-03-15' + INTERVAL '3' MONTH"
         raise scope.session.source.error(node, f"cannot add an INTERVAL to {an(start)}", hint)
     months, microseconds = interval(scope.session.source, by)
-    return shift(start, sign * months, sign * microseconds)
+    try:
+        return shift(start, sign * months, sign * microseconds)
+    except (ValueError, OverflowError):
+        message = "this date is not between the years 1 and 9999"
+        raise scope.session.source.error(node, message, "use a shorter INTERVAL") from None
 
 
 def _mismatch(node: exp.Expr, scope: Scope, symbol: str, left: Expr, right: Expr) -> Exception:

@@ -20,6 +20,7 @@ from viewlet.sql.source import Source
 
 _DUCKDB = Dialect.get_or_raise("duckdb")
 Kind = Literal["STREAM", "TABLE", "VIEW"]
+PLAIN_NAME = re.compile(r"[A-Za-z_]\w*")
 _STATEMENTS = "CREATE STREAM, CREATE TABLE or CREATE MATERIALIZED VIEW"
 
 
@@ -135,7 +136,7 @@ def _name(source: Source, tokens: list[Token], at: int) -> Token:
 
 def _is_name(token: Token) -> bool:
     """A word, quoted or not (names are names of views in the trigger program too); many are keywords elsewhere."""
-    return token.token_type != TokenType.STRING and bool(re.fullmatch(r"[A-Za-z_]\w*", token.text))
+    return token.token_type != TokenType.STRING and bool(PLAIN_NAME.fullmatch(token.text))
 
 
 def _view_head(source: Source, tokens: list[Token]) -> tuple[tuple[str, ...] | None, list[Token]]:
@@ -220,8 +221,9 @@ def _syntax_error(source: Source, error: ParseError) -> SqlError:
     offset = source.offset(int(found.get("line") or 1), int(found.get("col") or 1)) - len(word)
     line, column = source.line_column(max(offset, 0))
     near = f" near {word!r}" if word.strip() else ""
+    why = str(found.get("description") or error).rstrip(".").lower()
     return SqlError(
-        f"syntax error{near}: {str(found.get('description') or error).rstrip('.').lower()}",
+        f"syntax error{near}: {'something is missing' if '<class' in why else why}",
         source=source.text,
         line=line,
         column=column,

@@ -26,7 +26,8 @@ class Names:
         self._count: dict[str, int] = {}
 
     def fresh(self, wanted: str) -> str:
-        base = self._base.get(wanted) or re.sub(r"^(?=\d)|[^A-Za-z0-9_.]", "_", wanted)
+        """A quoted name may hold anything; in a variable every part between dots is a plain name."""
+        base = self._base.get(wanted) or re.sub(r"(?:^|(?<=\.))(?=[\d.]|$)|[^A-Za-z0-9_.]", "_", wanted)
         while True:
             self._count[base] = count = self._count.get(base, 0) + 1
             name = base if count == 1 else f"{base}_{count}"

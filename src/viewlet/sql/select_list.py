@@ -9,7 +9,7 @@ from sqlglot import exp
 from viewlet.algebra.query import Query, join
 from viewlet.algebra.terms import Term
 from viewlet.sql.aggregate import GroupedScope, Grouping, bound
-from viewlet.sql.expr import Expr, variable
+from viewlet.sql.expr import Expr, rounded, variable
 from viewlet.sql.expression import boolean, expression
 from viewlet.sql.scope import Scope
 from viewlet.sql.source import did_you_mean
@@ -79,7 +79,7 @@ def _grouping(tree: exp.Select, found: Block, items: list[tuple[str, exp.Expr]])
     for node in clause.expressions if clause is not None else ():
         key = expression(_group_item(node, found.scope, items), found.scope)
         product = join(product, *key.binds)
-        var, product = bound(session.names, product, key.term, "key")
+        var, product = bound(session.names, product, rounded(key).term, "key")
         keys[key.term] = variable(var, key.type, key.nullable)
         variables.append(var)
     return Grouping(session.names, tuple(variables), (product,), clause is not None), keys

@@ -9,9 +9,16 @@ from collections.abc import Iterable
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
-from viewlet.errors import SqlError, UnsupportedError
+from viewlet.errors import Error, SqlError, UnsupportedError
 
 Place = exp.Expr | Token
+
+
+def script_text(script: object) -> str:
+    """A script as given, without the byte order mark that some editors put in front."""
+    if not isinstance(script, str):
+        raise Error(f"a script is a str, not {type(script).__name__}")
+    return script.removeprefix("\ufeff")
 
 
 class Source:

@@ -9,7 +9,18 @@ from sqlglot import exp
 from viewlet.algebra.query import Bind, Compare, Query, join, sum_
 from viewlet.algebra.terms import FALSE, NULL, TRUE, ZERO_TERM, Var, op
 from viewlet.schema import BOOLEAN
-from viewlet.sql.expr import Expr, compared, conjunction, disjunction, holds, loose, merge, negation, null_test
+from viewlet.sql.expr import (
+    Expr,
+    compared,
+    conjunction,
+    disjunction,
+    holds,
+    loose,
+    merge,
+    negation,
+    null_test,
+    rounded,
+)
 from viewlet.sql.expression import expression, matched, translates
 from viewlet.sql.scope import Scope
 from viewlet.sql.select_list import Block, aggregation, is_aggregating, plain_columns
@@ -89,7 +100,7 @@ def _in_subquery(node: exp.Expr, scope: Scope) -> Expr:
     if len(found.columns) != 1:
         message = f"IN takes a subquery with one column, not {len(found.columns)}"
         raise scope.session.source.error(node, message, "select one of them, or write EXISTS")
-    value, member = matched(node, scope, value, found.columns[0].expr)
+    value, member = matched(node, scope, value, rounded(found.columns[0].expr))
     equal = holds(compared("=", value.without_binds(), member))
     counted = (equal, holds(null_test(member)), ())
     matches, nulls, rows = scope.session.names.apart(sum_((), join(*found.factors, *more)) for more in counted)

@@ -10,7 +10,7 @@ from sqlglot import exp
 from viewlet.algebra.query import Bind, Exists, Query, Rel, Value, join, outputs, rename, sum_, union
 from viewlet.algebra.terms import Var
 from viewlet.sql.aggregate import bound
-from viewlet.sql.expr import Expr, compared, holds, merge, variable
+from viewlet.sql.expr import Expr, compared, holds, merge, rounded, variable
 from viewlet.sql.expression import boolean, matched, unified
 from viewlet.sql.parse import Statement
 from viewlet.sql.scope import CommonTable, Field, Names, Scope, Session
@@ -44,7 +44,7 @@ class Table:
         """Sum over the columns alone, each under a variable."""
         product, columns = join(*self.factors), list[OutputColumn]()
         for column in self.columns:
-            var, product = bound(names, product, column.expr.term, column.name)
+            var, product = bound(names, product, rounded(column.expr).term, column.name)
             columns.append(OutputColumn(column.name, variable(var, column.expr.type, column.expr.nullable)))
         return sum_({c.expr.term.text for c in columns}, product), tuple(columns)
 
@@ -178,7 +178,8 @@ def _from_item(node: exp.Expr, scope: Scope) -> tuple[tuple[Query, ...], Scope]:
     around = replace(scope, fields=())
     found = _named(node, around, alias) if isinstance(node, exp.Table) else table(node.this, around)
     names = _column_aliases(node, scope, [c.name for c in found.columns])
-    fields = tuple(Field((alias,), n, c.expr) for n, c in zip(names, found.columns, strict=True))
+    exprs = [replace(c.expr, is_column=True) for c in found.columns]
+    fields = tuple(Field((alias,), n, e) for n, e in zip(names, exprs, strict=True))
     return found.factors, scope.adding(fields)
 
 
@@ -187,7 +188,7 @@ def _column_aliases(node: exp.Expr, scope: Scope, names: list[str]) -> list[str]
     given = [c.name.lower() for c in node.args["alias"].columns] if node.args.get("alias") else []
     if len(given) > len(names):
         raise scope.session.source.error(
-            node, f"{len(given)} names for {len(names)} columns", "name as many as there are"
+            node, _names_for(len(given), len(names)), "name as many as there are, or fewer"
         )
     return given + names[len(given) :]
 
@@ -229,10 +230,16 @@ def view_columns(session: Session, statement: Statement, names: Sequence[str]) -
     given = statement.columns
     if given is None:
         return names
-    if len(given) != len(names) or len(set(given)) != len(given):
-        message = f"{len(given)} names for {len(names)} columns"
-        raise session.source.error(statement.place, message, "name every column once")
+    twice = next((name for i, name in enumerate(given) if name in given[:i]), None)
+    if len(given) != len(names) or twice is not None:
+        counts = _names_for(len(given), len(names))
+        message = counts if len(given) != len(names) else f"two columns are named {twice}"
+        raise session.source.error(statement.place, f"view {statement.name}: {message}", "name every column once")
     return given
+
+
+def _names_for(given: int, columns: int) -> str:
+    return f"{given} name{'s' * (given != 1)} for {columns} column{'s' * (columns != 1)}"
 
 
 def _renamed(found: Table, names: Sequence[str]) -> Table:
@@ -263,7 +270,7 @@ def _added(tree: exp.Expr, scope: Scope, branches: list[Table]) -> Table:
     columns: list[OutputColumn] = []
     aligned: list[list[Expr]] = []
     for pair in zip(*(b.columns for b in branches), strict=True):
-        parts, type_ = unified(tree, scope, [c.expr for c in pair])
+        parts, type_ = unified(tree, scope, [rounded(c.expr) for c in pair])
         aligned.append(parts)
         nullable = any(p.nullable for p in parts)
         columns.append(OutputColumn(pair[0].name, variable(names.fresh(pair[0].name), type_, nullable)))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 from dataclasses import replace
 from fractions import Fraction
 
-from viewlet.algebra.terms import EPOCH, MICROSECONDS_PER_DAY, Const, Term, date, number, timestamp
+from viewlet.algebra.terms import EPOCH, MICROSECONDS_PER_DAY, Const, Op, Term, date, nearest_double, number, timestamp
 from viewlet.schema import BIGINT, DATE, DOUBLE, INTEGER, TIMESTAMP, VARCHAR, Type, decimal
-from viewlet.sql.expr import Expr, constant, strict
+from viewlet.sql.expr import Expr, constant, rounded, strict
 
 MAX_PRECISION = 38
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
@@ -69,16 +70,17 @@ def sum_type(type_: Type) -> Type:
 
 def number_literal(text: str) -> Expr | None:
     """1 is INTEGER or BIGINT, 1.5 DECIMAL, 1e3 DOUBLE; None where it does not fit."""
-    value = Fraction(text)
     if "e" in text.lower():
-        return constant(number(value), DOUBLE)
+        value = float(text)
+        return constant(number(Fraction(value)), DOUBLE) if math.isfinite(value) else None
+    exact = Fraction(text)
     if "." in text:
         whole, _, places = text.partition(".")
         digits = max(len(whole.lstrip("0")) + len(places), 1)
-        return constant(number(value), decimal(digits, len(places))) if digits <= MAX_PRECISION else None
-    if value >= 2**63:
+        return constant(number(exact), decimal(digits, len(places))) if digits <= MAX_PRECISION else None
+    if exact >= 2**63:
         return None
-    return constant(number(value), INTEGER if value < 2**31 else BIGINT)
+    return constant(number(exact), INTEGER if exact < 2**31 else BIGINT)
 
 
 def string_literal(text: str) -> Expr:
@@ -109,10 +111,13 @@ def timestamp_literal(text: str) -> Expr | None:
 
 
 def retag(term: Term, type_: Type) -> Term:
-    """A constant that was computed as a number shows as the date or time it is."""
-    if isinstance(term, Const) and isinstance(term.value, int) and type_.kind in ("DATE", "TIMESTAMP"):
-        return date(term.value) if type_.kind == "DATE" else timestamp(term.value)
-    return term
+    """A constant that was computed as a number shows as the date or time it is, if there is such a day."""
+    if not isinstance(term, Const) or not isinstance(term.value, int) or type_.kind not in ("DATE", "TIMESTAMP"):
+        return term
+    days = term.value if type_.kind == "DATE" else term.value // MICROSECONDS_PER_DAY
+    if not dt.date.min.toordinal() <= days + EPOCH.toordinal() <= dt.date.max.toordinal():
+        return term
+    return date(term.value) if type_.kind == "DATE" else timestamp(term.value)
 
 
 def retagged(expr: Expr) -> Expr:
@@ -125,11 +130,18 @@ def to_timestamp(expr: Expr) -> Expr:
     return retagged(strict("*", TIMESTAMP, expr, constant(number(MICROSECONDS_PER_DAY), BIGINT)))
 
 
+def to_double(expr: Expr) -> Expr:
+    """The double nearest to an exact number; an INTEGER is one."""
+    if expr.type is not None and expr.type.kind in ("BIGINT", "DECIMAL"):
+        return strict("double", DOUBLE, expr)
+    return replace(expr, type=DOUBLE)
+
+
 def convert(expr: Expr, type_: Type | None) -> Expr:
     """``expr`` as a ``type_`` that it fits (see :func:`common_type`)."""
     if expr.type is not None and type_ is not None and expr.type.kind == "DATE" and type_.kind == "TIMESTAMP":
         return to_timestamp(expr)
-    return replace(expr, type=type_)
+    return to_double(expr) if type_ == DOUBLE else replace(expr, type=type_)
 
 
 def comparable(left: Expr, right: Expr) -> tuple[Expr, Expr] | None:
@@ -145,9 +157,28 @@ def comparable(left: Expr, right: Expr) -> tuple[Expr, Expr] | None:
         case Type("TIMESTAMP"), Type("DATE"):
             day, moment = _at_day(right, left)
             return moment, day
+        case a, b if DOUBLE in (a, b) and a.is_numeric and b.is_numeric:
+            return _as_doubles(left, right)
         case a, b if a.kind == b.kind or (a.is_numeric and b.is_numeric):
             return left, right
     return None
+
+
+def _as_doubles(left: Expr, right: Expr) -> tuple[Expr, Expr]:
+    """Sums and products of doubles stay exact, for the compiler to see, unless they meet a literal with places."""
+    places = any(isinstance(e.term, Const) and isinstance(e.term.value, Fraction) for e in (left, right))
+    left, right = (rounded(e) if places or e.is_column or _is_between(e.bare) else e for e in (left, right))
+    return to_double(left), to_double(right)
+
+
+def _is_between(term: Term) -> bool:
+    """A quotient, or a multiple of 0.1, lies between two doubles and would never be equal to one."""
+    match term:
+        case Const(int() | Fraction() as value):
+            return nearest_double(value) != value
+        case Op(name, args):
+            return name == "/" or (name != "double" and any(map(_is_between, args)))
+    return False
 
 
 def _at_day(day: Expr, moment: Expr) -> tuple[Expr, Expr]:
