@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import count, product
+from itertools import product
 
 from typing_extensions import assert_never
 
@@ -171,12 +171,14 @@ def _domain(q: Query, wanted: frozenset[str], e: Event) -> Query | None:
 
 
 def with_plain_locals(q: Query) -> Query:
-    """Q with its local variables named by the order in which they stand: equal domains are then equal queries."""
+    """Q with its local variables named by the order in which they stand: equal domains are then equal queries.
+
+    No column is called ``_.0``, and in the definition of a view the variables are named anew (``catalog.readable``).
+    """
     local = variables(q) - inputs(q) - outputs(q)
     standing = [v for a in atoms(q) for v in (a.vars if isinstance(a, (Rel, Delta)) else ())]
     order = dict.fromkeys(v for v in (*standing, *sorted(local)) if v in local)
-    free_names = (name for name in (f"_{i}" for i in count()) if name not in inputs(q) | outputs(q))
-    return rename(q, dict(zip(order, free_names, strict=False)))
+    return rename(q, {v: f"_.{i}" for i, v in enumerate(order)})
 
 
 def _support(q: Query, params: frozenset[str]) -> Query | None:
