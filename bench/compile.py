@@ -2,6 +2,9 @@
 
 ``python -m bench.compile`` prints CPU milliseconds, the best of several runs, and fails where the default strategy
 takes longer than a query may. Every run starts with empty caches, as in a new process.
+
+``first answer``: from CREATE MATERIALIZED VIEW to its first rows, in the Python tier, where the streams are there
+already. Each run has a process of its own, which has imported viewlet and collected the garbage of that.
 """
 
 from __future__ import annotations
@@ -12,17 +15,19 @@ import gc
 import json
 import sys
 import time
+from multiprocessing import get_context
 from pathlib import Path
 
+import viewlet
 from viewlet.compilation import compile
 from viewlet.compiler.strategy import STRATEGIES
 from viewlet.workloads.queries import PAPER_QUERIES
 
 DEFAULT = "optimized"
-LIMIT = 1.0  # seconds
-LIMITS = {"ssb4": 2.0}  # seven relations joined
+FIRST = "first answer"
+LIMITS = {DEFAULT: 1.0, FIRST: 0.1}  # seconds
 
-Times = dict[str, dict[str, float]]  # query → strategy → seconds
+Times = dict[str, dict[str, float]]  # query → strategy or FIRST → seconds
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -31,14 +36,15 @@ def main(arguments: list[str] | None = None) -> int:
     if unknown := [query for query in options.queries if query not in PAPER_QUERIES]:
         parser.error(f"no query {unknown[0]}: choose from {', '.join(PAPER_QUERIES)}")
     times: Times = {}
-    print(f"{'CPU ms':8}" + "".join(f"{name:>12}" for name in STRATEGIES) + f"  {DEFAULT} within")
+    print(f"{'CPU ms':8}" + "".join(f"{name:>14}" for name in (*STRATEGIES, FIRST)) + "  in time")
     for query in options.queries:
         times[query] = {strategy: best_time(query, strategy, options.runs) for strategy in STRATEGIES}
-        row = "".join(f"{1000 * seconds:12.1f}" for seconds in times[query].values())
-        print(f"{query:8}{row}  {limit(query):.0f} s: {'yes' if is_in_time(query, times) else 'NO'}", flush=True)
+        times[query][FIRST] = min(in_new_process(query) for _ in range(options.runs))
+        row = "".join(f"{1000 * seconds:14.1f}" for seconds in times[query].values())
+        print(f"{query:8}{row}  {', '.join(f'{what}: too slow' for what in late(query, times)) or 'yes'}", flush=True)
     if options.json is not None:
         options.json.write_text(json.dumps(report(times, options.runs), indent=2) + "\n", encoding="utf-8")
-    return 0 if all(is_in_time(query, times) for query in times) else 1
+    return 1 if any(late(query, times) for query in times) else 0
 
 
 def best_time(query: str, strategy: str, runs: int) -> float:
@@ -60,17 +66,29 @@ def _forget() -> None:
             thing.cache_clear()
 
 
-def limit(query: str) -> float:
-    return LIMITS.get(query, LIMIT)
+def in_new_process(query: str) -> float:
+    with get_context("spawn").Pool(1) as pool:
+        return pool.apply(first_answer, (query,))
 
 
-def is_in_time(query: str, times: Times) -> bool:
-    return times[query][DEFAULT] < limit(query)
+def first_answer(name: str) -> float:
+    query = PAPER_QUERIES[name]
+    with viewlet.connect(engine="python", strategy=DEFAULT) as database:
+        database.execute(query.schema)
+        gc.collect()
+        start = time.process_time()
+        database.execute(query.sql())
+        database.view(query.name).rows()
+        return time.process_time() - start
+
+
+def late(query: str, times: Times) -> list[str]:
+    """What took longer than it may."""
+    return [what for what, limit in LIMITS.items() if times[query][what] >= limit]
 
 
 def report(times: Times, runs: int) -> dict[str, object]:
-    limits = {query: limit(query) for query in times}
-    return {"unit": "CPU seconds", "python": sys.version.split()[0], "runs": runs, "limits": limits, "times": times}
+    return {"unit": "CPU seconds", "python": sys.version.split()[0], "runs": runs, "limits": LIMITS, "times": times}
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from viewlet.errors import DataError, Error
 from viewlet.program.trigger import Result
@@ -28,6 +29,21 @@ def as_table(data: Any, relation: str) -> pa.Table:
     if twice := next((name for i, name in enumerate(names) if name in names[:i]), None):
         raise DataError("the batch has two columns of this name", relation=relation, column=twice, value=data)
     return found
+
+
+def batch(data: Any, relation: str) -> pa.RecordBatch:
+    """All rows as one batch, which is copied only where it came in several."""
+    table = as_table(data, relation).combine_chunks()
+    columns = [column.chunk(0) if column.num_chunks else pa.array([], column.type) for column in table.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=table.schema)
+
+
+def undone(events: pa.RecordBatch) -> pa.RecordBatch:
+    """The events that take a batch of events back."""
+    backwards = events.take(pa.array(range(events.num_rows - 1, -1, -1), pa.int64()))
+    place = backwards.schema.get_field_index("op")
+    opposite = pc.negate(backwards.column(place).cast(pa.int64()))
+    return backwards.set_column(place, "op", opposite)
 
 
 def rows(data: Any, relation: str) -> Iterator[dict[str, Any]]:
@@ -83,6 +99,12 @@ def table(result: Result, rows: Iterable[tuple[Any, ...]]) -> pa.Table:
     columns = list(zip(*rows, strict=True)) or [()] * len(target)
     arrays = [pa.array(values, field.type) for values, field in zip(columns, target, strict=True)]
     return pa.Table.from_arrays(arrays, schema=target)
+
+
+def from_struct(result: Result, rows: Any) -> pa.Table:
+    """A struct array from elsewhere as a table with the view's schema."""
+    found = pa.array(rows)
+    return pa.Table.from_arrays(found.flatten(), schema=schema(result))
 
 
 def frame(table: pa.Table) -> Any:

@@ -1,4 +1,4 @@
-"""Python values on one side, algebra scalars on the other, by column type; nothing inexact crosses in silence."""
+"""Python values on one side, cells and scalars on the other, by column type; nothing inexact crosses in silence."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ import math
 import numbers
 import re
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Context, Decimal, InvalidOperation
+from decimal import Context, Decimal, Inexact, InvalidOperation
 from fractions import Fraction
 from typing import Any
 
 from viewlet.algebra.evaluate import Key
-from viewlet.algebra.terms import EPOCH, Scalar, exact
+from viewlet.algebra.terms import EPOCH, Scalar
 from viewlet.errors import DataError, OverflowError_
+from viewlet.program.encoding import Cell, Row, decode, scale_of
+from viewlet.program.limits import unscaled_range
 from viewlet.program.trigger import Result, ResultColumn
 from viewlet.schema import Column, Kind, Relation, Type
 
 MIDNIGHT = dt.datetime(1970, 1, 1)
 MICROSECOND = dt.timedelta(microseconds=1)
 ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d")
-BITS: dict[Kind, int] = {"INTEGER": 32, "BIGINT": 64}
 
 
 class UnfitError(ValueError):
@@ -30,49 +31,64 @@ class UnfitError(ValueError):
 # -- in: a value -------------------------------------------------------------------------------------------------------
 
 
+def to_cell(value: object, type_: Type) -> Cell:
+    """The cell that holds a Python value, or ``UnfitError``; None is for the caller to judge."""
+    return None if value is None else _TO_CELL[type_.kind](value, type_)
+
+
 def to_scalar(value: object, type_: Type) -> Scalar:
-    """The scalar that stands for a Python value, or ``UnfitError``; None is for the caller to judge."""
-    return None if value is None else _TO_SCALAR[type_.kind](value, type_)
+    """The scalar that stands for a Python value."""
+    cell = to_cell(value, type_)
+    if is_wild(cell):
+        raise wild(value)
+    return decode(cell, scale_of(type_))
 
 
-def _boolean(value: object, type_: Type) -> Scalar:
+def is_wild(cell: Cell) -> bool:
+    return isinstance(cell, float) and not math.isfinite(cell)
+
+
+def wild(value: object) -> UnfitError:
+    return UnfitError(f"{value!r}: NaN and infinities cannot be summed exactly; only the native engine takes them")
+
+
+def _boolean(value: object, type_: Type) -> Cell:
     if not isinstance(value, bool):
         raise _expected("a bool", value, type_)
     return value
 
 
-def _integer(value: object, type_: Type) -> Scalar:
+def _integer(value: object, type_: Type) -> Cell:
     if not isinstance(value, numbers.Integral) or isinstance(value, bool):
         raise _expected("an int", value, type_)
     whole = int(value)
-    if not fits_bits(whole, type_):
+    if not fits(whole, type_):
         raise UnfitError(f"{whole} does not fit {type_}")
     return whole
 
 
-def _double(value: object, type_: Type) -> Scalar:
+def _double(value: object, type_: Type) -> Cell:
     if not _is_int(value) and (isinstance(value, numbers.Rational) or not isinstance(value, numbers.Real)):
         raise _expected("a float or an int", value, type_)
     try:
         number = float(value)  # type: ignore[arg-type]
     except OverflowError:
         number = math.inf
-    if not math.isfinite(number):
-        raise UnfitError(f"{value!r}: NaN and infinities cannot be summed exactly, so {type_} does not take them yet")
     if _is_int(value) and number != value:
         raise UnfitError(f"{value} is not exactly a {type_}; convert it with float() if the nearest one is meant")
-    return exact(Fraction(number))
+    return math.nan if math.isnan(number) else number + 0.0  # one NaN, and one zero
 
 
-def _decimal(value: object, type_: Type) -> Scalar:
+def _decimal(value: object, type_: Type) -> Cell:
     fraction = _decimal_fraction(value, type_)
     unscaled = fraction * 10**type_.scale
+    units: int = unscaled.numerator
     if unscaled.denominator != 1:
         advice = "; write it as a Decimal or a str" if isinstance(value, float) else ""
         raise UnfitError(f"{value!r} has more than {type_.scale} digits after the point: it is no {type_}{advice}")
-    if abs(unscaled) >= 10**type_.precision:
+    if not fits(units, type_):
         raise UnfitError(f"{value} does not fit {type_}")
-    return exact(fraction)
+    return units
 
 
 def _decimal_fraction(value: object, type_: Type) -> Fraction:
@@ -95,7 +111,7 @@ def _numeral(text: str) -> Decimal | None:
         return None
 
 
-def _date(value: object, type_: Type) -> Scalar:
+def _date(value: object, type_: Type) -> Cell:
     if isinstance(value, str):
         try:
             value = dt.date.fromisoformat(value if ISO_DATE.fullmatch(value) else "")
@@ -106,7 +122,7 @@ def _date(value: object, type_: Type) -> Scalar:
     return (value - EPOCH).days
 
 
-def _timestamp(value: object, type_: Type) -> Scalar:
+def _timestamp(value: object, type_: Type) -> Cell:
     if isinstance(value, str):
         if re.search(r"[.,]\d{7}", value):
             raise UnfitError(f"{value!r} is finer than the microseconds of {type_}")
@@ -120,10 +136,11 @@ def _timestamp(value: object, type_: Type) -> Scalar:
         raise UnfitError(f"{value} has a time zone, {type_} has none; convert it to the one you mean and drop it")
     if getattr(value, "nanosecond", 0):
         raise UnfitError(f"{value} is finer than the microseconds of {type_}")
-    return (value - MIDNIGHT) // MICROSECOND
+    microseconds: int = (value - MIDNIGHT) // MICROSECOND
+    return microseconds
 
 
-def _varchar(value: object, type_: Type) -> Scalar:
+def _varchar(value: object, type_: Type) -> Cell:
     if not isinstance(value, str):
         raise _expected("a str", value, type_)
     try:
@@ -141,12 +158,12 @@ def _expected(what: str, value: object, type_: Type) -> UnfitError:
     return UnfitError(f"{type_} takes {what}, not {value!r} ({type(value).__name__})")
 
 
-def fits_bits(value: int, type_: Type) -> bool:
-    half = 1 << BITS[type_.kind] - 1
-    return -half <= value < half
+def fits(unscaled: int, type_: Type) -> bool:
+    low, high = unscaled_range(type_)
+    return low <= unscaled <= high
 
 
-_TO_SCALAR: dict[Kind, Callable[[object, Type], Scalar]] = {
+_TO_CELL: dict[Kind, Callable[[object, Type], Cell]] = {
     "BOOLEAN": _boolean,
     "INTEGER": _integer,
     "BIGINT": _integer,
@@ -161,10 +178,10 @@ _TO_SCALAR: dict[Kind, Callable[[object, Type], Scalar]] = {
 # -- in: rows ----------------------------------------------------------------------------------------------------------
 
 
-def to_key(relation: Relation, row: object, number: int = 0) -> Key:
-    """A row (tuple, list or dict) as a key of the relation; ``number`` is its place in the batch, from 0."""
+def to_key(relation: Relation, row: object, number: int = 0, *, takes_wild: bool = True) -> Row:
+    """A row (tuple, list or dict) as cells of the relation; ``number`` is its place in the batch, from 0."""
     values = _values(relation, row, number)
-    return tuple([_cell(relation, c, v, number) for c, v in zip(relation.columns, values, strict=True)])
+    return tuple([_cell(relation, c, v, number, takes_wild) for c, v in zip(relation.columns, values, strict=True)])
 
 
 def is_one_row(data: object) -> bool:
@@ -202,14 +219,77 @@ def _values(relation: Relation, row: object, number: int) -> Sequence[object]:
     return row
 
 
-def _cell(relation: Relation, column: Column, value: object, number: int) -> Scalar:
+def _cell(relation: Relation, column: Column, value: object, number: int, takes_wild: bool) -> Cell:
     try:
-        scalar = to_scalar(value, column.type)
-        if scalar is None and not column.nullable:
+        cell = to_cell(value, column.type)
+        if cell is None and not column.nullable:
             raise UnfitError("NULL in a NOT NULL column")
+        if not takes_wild and is_wild(cell):
+            raise wild(value)
     except UnfitError as unfit:
         raise DataError(str(unfit), relation=relation.name, row=number, column=column.name, value=value) from None
-    return scalar
+    return cell
+
+
+# -- in: rows of the types that are meant, fast ------------------------------------------------------------------------
+
+Encoder = Callable[[object], Row | None]
+
+
+def encoder(relation: Relation) -> Encoder:
+    """A function that makes cells of a row of exactly the types meant, or None for :func:`to_key` to judge.
+
+    Its code is written out for the relation's columns, since it runs once for every event.
+    """
+    scope: dict[str, Any] = {"date": dt.date, "datetime": dt.datetime, "Decimal": Decimal, "inf": math.inf}
+    scope |= {"NAMES": {c.name for c in relation.columns}, "MIDNIGHT": MIDNIGHT, "MICROSECOND": MICROSECOND}
+    tests, cells = [], []
+    for i, column in enumerate(relation.columns):
+        test, cell = _fast_column(f"v{i}", column.type, scope)
+        tests.append(f"({test} or v{i} is None)" if column.nullable else test)
+        cells.append(f"None if v{i} is None else {cell}" if column.nullable and cell != f"v{i}" else cell)
+    names = "".join(f"v{i}, " for i in range(len(cells)))
+    fields = "".join(f"row[{c.name!r}], " for c in relation.columns)
+    lines = [
+        "def encode(row):",
+        "    if type(row) is dict and row.keys() == NAMES:",
+        f"        row = ({fields})",
+        f"    if (type(row) is tuple or type(row) is list) and len(row) == {len(cells)}:",
+        f"        ({names}) = row",
+        f"        if {' and '.join(tests) or 'True'}:",
+        "            try:",
+        f"                return ({', '.join(cells)},)" if cells else "                return ()",
+        "            except (ArithmeticError, ValueError):",
+        "                return None",
+        "    return None",
+    ]
+    exec("\n".join(lines), scope)
+    encode: Encoder = scope["encode"]
+    return encode
+
+
+def _fast_column(v: str, type_: Type, scope: dict[str, Any]) -> tuple[str, str]:
+    """The test that a value is of the type meant, and then its cell, which may still raise."""
+    match type_.kind:
+        case "BOOLEAN":
+            return f"type({v}) is bool", v
+        case "INTEGER" | "BIGINT":
+            low, high = unscaled_range(type_)
+            return f"type({v}) is int and {low} <= {v} <= {high}", v
+        case "DOUBLE":
+            return f"type({v}) is float and -inf < {v} < inf", f"{v} + 0.0"
+        case "DECIMAL":
+            # All digits and the greatest exponent that the type allows: whatever is lost on the way raises.
+            exactly = Context(type_.precision, Emin=-1, Emax=type_.precision - 1, traps=[Inexact, InvalidOperation])
+            scope[f"{v}_times"], scope[f"{v}_units"] = exactly.multiply, Decimal(10**type_.scale)
+            scope[f"{v}_whole"] = exactly.to_integral_exact
+            return f"type({v}) is Decimal", f"int({v}_whole({v}_times({v}, {v}_units)))"
+        case "DATE":
+            return f"type({v}) is date", f"{v}.toordinal() - {EPOCH.toordinal()}"
+        case "TIMESTAMP":
+            return f"type({v}) is datetime and {v}.tzinfo is None", f"({v} - MIDNIGHT) // MICROSECOND"
+        case "VARCHAR":
+            return f"type({v}) is str and {v}.isascii()", v
 
 
 # -- out ---------------------------------------------------------------------------------------------------------------
@@ -229,7 +309,7 @@ def to_python_row(result: Result, row: Key) -> tuple[Any, ...]:
 
 def _whole(value: Any, type_: Type) -> int:
     assert isinstance(value, int), f"{value} is no {type_}"
-    if not fits_bits(value, type_):
+    if not fits(value, type_):
         raise OverflowError
     return value
 
@@ -237,7 +317,7 @@ def _whole(value: Any, type_: Type) -> int:
 def _scaled(value: Any, type_: Type) -> Decimal:
     """Sums and products have the scale that holds them; what does not (a quotient) is rounded half to even."""
     unscaled = round(Fraction(value) * 10**type_.scale)
-    if abs(unscaled) >= 10**type_.precision:
+    if not fits(unscaled, type_):
         raise OverflowError
     return Decimal(unscaled).scaleb(-type_.scale, Context(prec=type_.precision))
 

@@ -20,6 +20,9 @@ class Subscriptions:
         self._waiting: deque[tuple[Callback, Change]] = deque()
         self._delivering = False
 
+    def __bool__(self) -> bool:
+        return bool(self._callbacks)
+
     def __iter__(self) -> Iterator[str]:
         """The views that somebody listens to."""
         return iter(self._callbacks)

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
-from viewlet import arrow
-from viewlet.algebra.evaluate import Key
-from viewlet.boundary import is_one_row, to_key, to_python_row
-from viewlet.changes import Change, Row, Subscriptions, differences
+from viewlet.algebra.evaluate import Reader
+from viewlet.boundary import to_python_row
+from viewlet.changes import Change, Subscriptions, differences
+from viewlet.changes import Row as ShownRow
 from viewlet.compilation import Dialect
 from viewlet.compiler.script import compile_script
 from viewlet.engines.base import Engine
 from viewlet.engines.interpreter import Interpreter
+from viewlet.engines.native.engine import NativeEngine
 from viewlet.engines.python.engine import PythonEngine
 from viewlet.engines.results import result_rows
-from viewlet.errors import DataError, Error, SqlError, refusing_depth
+from viewlet.engines.tables import tables_reader
+from viewlet.errors import Error, SqlError, refusing_depth
 from viewlet.program.trigger import Program, Result
-from viewlet.schema import Relation
+from viewlet.session import NativeSession, Session, Start
 from viewlet.sql.source import script_text
 from viewlet.sql.translate import translate
+from viewlet.tiers import NativeBuild
 from viewlet.view import View
 
 if TYPE_CHECKING:
@@ -31,195 +34,143 @@ if TYPE_CHECKING:
 BETWEEN_SCRIPTS = "\n;\n"
 
 
-ENGINES: dict[str, Callable[[Program, Mapping[str, Mapping[Key, int]]], Engine]] = {
+ENGINES: dict[str, Start] = {
+    "native": PythonEngine,  # until the native program is compiled, and where it cannot be
     "python": PythonEngine,
     "interpreter": Interpreter,
 }
-DEFAULT_ENGINE = "python"
-
-
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """A checked row and how often it comes (or goes); ``given`` and ``number`` are for the error that it may be."""
-
-    relation: Relation
-    row: Key
-    times: int
-    number: int
-    given: object
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """What one trigger takes at once."""
-
-    relation: Relation
-    entries: Mapping[Key, int]
+TIERS: dict[str, type] = {"native": NativeEngine, "python": PythonEngine, "interpreter": Interpreter}
+DEFAULT_ENGINE = "native"
 
 
 class Database:
     """Made by :func:`connect`. Every update is checked whole before it changes anything. Not for several threads."""
 
-    def __init__(self, *, engine: str = DEFAULT_ENGINE, strategy: str = "optimized", dialect: Dialect = "sql") -> None:
-        self._start, self._strategy, self._dialect = ENGINES[engine], strategy, dialect
+    def __init__(
+        self,
+        *,
+        engine: str = DEFAULT_ENGINE,
+        strategy: str = "optimized",
+        dialect: Dialect = "sql",
+        wait_native: bool = False,
+    ) -> None:
+        self._tiered, self._strategy, self._dialect, self._waits = engine == "native", strategy, dialect, wait_native
+        self._start: Start = ENGINES[engine]
         self._source = ""
         self._script = translate("", dialect)
-        self._program = compile_script(self._script, strategy)
-        self._engine: Engine | None = self._start(self._program, {})
         self._subscriptions = Subscriptions()
+        self._build: NativeBuild | None = None
+        self._session: Session | None = Session(compile_script(self._script, strategy), self._start, {}, self._listen)
 
     # -- definitions ---------------------------------------------------------------------------------------------------
 
     def execute(self, script: str) -> None:
         """Add streams, tables and views; new views start from the rows that are there."""
-        tables, script = self._tables(), script_text(script)
+        tables, script = self._running.tables(), script_text(script)
         before = self._source + BETWEEN_SCRIPTS if self._source else ""
         try:
             with refusing_depth():
                 parsed = translate(before + script, self._dialect)
-                program = compile_script(parsed, self._strategy)
-                engine = self._start(program, tables)
+                session = Session(compile_script(parsed, self._strategy), self._start, tables, self._listen)
         except SqlError as error:
             error.point_into(script, before.count("\n"))
             raise
         except (ValueError, ArithmeticError) as error:
             message = f"a view cannot be computed from the rows that are there, so nothing changed: {error}"
             raise Error(message) from error
-        self._engine = engine
-        self._source, self._script, self._program = before + script, parsed, program
+        self._session = session
+        self._source, self._script = before + script, parsed
+        self._compile_natively()
+
+    # -- tiers ---------------------------------------------------------------------------------------------------------
+
+    def _compile_natively(self) -> None:
+        """Generated Python answers from now on, and the native program as soon as it is compiled."""
+        program = self._running.program
+        if not self._tiered or not program.views:
+            self._build = None
+            return
+        this = ref(self)
+
+        def wanted() -> bool:
+            database = this()
+            session = None if database is None else database._session
+            return session is not None and session.program is program
+
+        self._build = NativeBuild(program, wanted, at_once=self._waits)
+        if self._waits:
+            self._build.wait()
+
+    def _fresh(self) -> Session:
+        """The session, on the native engine from the moment that it is there."""
+        build = self._build
+        if build is not None and build.is_done:
+            self._build = None
+            compiled = build.take()
+            if compiled is not None:
+                self._session = NativeSession(compiled, {}, self._listen, self._running.engine)
+        return self._running
+
+    @property
+    def tier(self) -> str:
+        """What runs the triggers now: "native", "python" or "interpreter"."""
+        engine = self._fresh().engine
+        return next(name for name, kind in TIERS.items() if isinstance(engine, kind))
+
+    @property
+    def _running(self) -> Session:
+        if self._session is None:
+            raise Error("the database is closed")
+        return self._session
 
     @property
     def program(self) -> Program:
         """The trigger program that runs now."""
-        return self._program
+        return self._running.program
 
     @property
     def engine(self) -> Engine:
-        if self._engine is None:
-            raise Error("the database is closed")
-        return self._engine
+        return self._fresh().engine
 
     def explain(self, view: str | None = None) -> Explanation:
         """How the views (or one of them) are kept fresh: what is kept and why, the triggers, what an update costs."""
         from viewlet.explain import explain
 
-        return explain(self._program, view)
+        return explain(self.program, view)
 
     # -- updates -------------------------------------------------------------------------------------------------------
 
     def insert(self, relation: str, rows: Any) -> None:
         """One row (tuple or dict) or many (a list, an Arrow table, a pandas or polars frame)."""
-        self._update(relation, rows, 1)
+        self._fresh().change(relation, rows, 1)
 
     def delete(self, relation: str, rows: Any) -> None:
         """The same; a row that is not there is an error that names it."""
-        self._update(relation, rows, -1)
+        self._fresh().change(relation, rows, -1)
 
     def apply(self, events: Any) -> None:
         """An ordered mix of (op, relation, row), op "+", "-" or a multiplicity; or one Arrow batch of events."""
-        triples = arrow.events(events) if arrow.is_arrow(events) else events
-        if not isinstance(triples, Iterable):
-            raise Error(f"apply takes events (op, relation, row), not {events!r}")
-        changes = [self._event(event, number) for number, event in enumerate(triples)]
-        self._check_deletes(changes)
-        self._run([_Step(c.relation, {c.row: c.times}) for c in changes if c.times])
+        self._fresh().apply(events)
 
-    def _update(self, name: str, data: Any, times: int) -> None:
-        relation = self._relation(name)
-        rows = [data] if is_one_row(data) else arrow.rows(data, name) if arrow.is_arrow(data) else data
-        if isinstance(rows, str) or not isinstance(rows, Iterable):
-            raise DataError(f"{rows!r} is neither a row nor rows", relation=name, value=rows)
-        changes = [_Change(relation, to_key(relation, row, i), times, i, row) for i, row in enumerate(rows)]
-        self._check_deletes(changes)
-        entries: dict[Key, int] = {}
-        for change in changes:
-            entries[change.row] = entries.get(change.row, 0) + times
-        self._run([_Step(relation, entries)] if entries else [])
-
-    def _event(self, event: Any, number: int) -> _Change:
-        if not isinstance(event, (tuple, list)) or len(event) != 3:
-            raise Error(f"event {number} is {event!r}, not (op, relation, row)")
-        op, name, row = event
-        relation = self._relation(name, number)
-        times = {"+": 1, "-": -1}.get(op) if isinstance(op, str) else op
-        if not isinstance(times, int) or isinstance(times, bool):
-            raise DataError('op is "+", "-" or an integer', relation=name, row=number, column="op", value=op)
-        return _Change(relation, to_key(relation, row, number), times, number, row)
-
-    def _relation(self, name: object, number: int | None = None) -> Relation:
-        for relation in self._program.relations:
-            if relation.name == name:
-                return relation
-        if any(result.name == name for result in self._program.results):
-            raise DataError("is a view: it follows from its tables", relation=str(name), row=number, value=name)
-        there = ", ".join(relation.name for relation in self._program.relations) or "none"
-        message = f"there is no such stream or table; there are: {there}"
-        raise DataError(message, relation=str(name), row=number, value=name)
-
-    def _check_deletes(self, changes: list[_Change]) -> None:
-        """In the batch's own order: what it inserted before, it may delete."""
-        there: dict[tuple[str, Key], int] = {}
-        for c in changes:
-            place = (c.relation.name, c.row)
-            if place not in there:
-                there[place] = int(self.engine.count(*place))
-            there[place] += c.times
-            if there[place] < 0:
-                raise DataError(f"{c.given!r} is not there", relation=c.relation.name, row=c.number, value=c.given)
-
-    def _run(self, steps: list[_Step]) -> None:
-        """All steps or, should one fail, none: the views are then built again from the tables as they were."""
-        done: list[_Step] = []
-        try:
-            for step in steps:
-                self._fire(step)
-                done.append(step)
-            rows = {name: self.view(name).weights() for name in self._subscriptions}
-        except BaseException as error:
-            self._restore(done)
-            if isinstance(error, (ValueError, ArithmeticError, RecursionError)):
-                raise Error(f"a view cannot be computed with these rows, so nothing changed: {error}") from error
-            raise
-        self._subscriptions.publish(rows)
-
-    def _fire(self, step: _Step) -> None:
-        name, entries = step.relation.name, step.entries
-        if step.relation.static:
-            self.engine.load(name, entries)
-        elif len(entries) == 1 and (times := next(iter(entries.values()))) in (1, -1):
-            self.engine.apply("+" if times > 0 else "-", name, next(iter(entries)))
-        else:
-            self.engine.apply_bulk(name, entries)
-
-    def _restore(self, done: list[_Step]) -> None:
-        tables = self._tables()
-        for step in done:
-            for row, times in step.entries.items():
-                tables[step.relation.name][row] -= times
-        self._engine = self._start(self._program, tables)
-
-    def _tables(self) -> dict[str, Counter[Key]]:
-        return {r.name: Counter(self.engine.table(r.name)) for r in self._program.relations}
+    def _listen(self) -> Callable[[], None] | None:
+        if not self._subscriptions:
+            return None
+        rows = {name: self.view(name).weights() for name in self._subscriptions}
+        return lambda: self._subscriptions.publish(rows)
 
     # -- views ---------------------------------------------------------------------------------------------------------
 
     def view(self, name: str) -> View:
-        self._result(self._program.results, name)
+        self._result(self.program.results, name)
         return View(self, name)
 
     def verify(self, name: str) -> list[Change]:
         """Compare a view with its query evaluated over the tables; (+n, row): n too many, (-n, row): n are missing."""
-        defined = self._weights(self._result(self._script.results, name))
-        return differences(defined, self._weights(self._result(self._program.results, name)))
+        over_tables = tables_reader(self.program.relations, self._running.tables())
+        return differences(_weights(self._result(self._script.results, name), over_tables), self.view(name).weights())
 
     def subscribe(self, view: str, callback: Callable[[Change], object]) -> Callable[[], None]:
         return self._subscriptions.add(view, callback, self.view(view).weights())
-
-    def _weights(self, result: Result) -> Counter[Row]:
-        found: Counter[Row] = Counter()
-        for weight, row in result_rows(result, self.engine.read):
-            found[row] += weight
-        return Counter({to_python_row(result, row): weight for row, weight in found.items()})
 
     def _result(self, results: tuple[Result, ...], name: str) -> Result:
         for result in results:
@@ -231,13 +182,20 @@ class Database:
     # -- the end -------------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        self._engine = None
+        self._session = self._build = None
 
     def __enter__(self) -> Database:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+
+def _weights(result: Result, read: Reader) -> Counter[ShownRow]:
+    found: Counter[ShownRow] = Counter()
+    for weight, row in result_rows(result, read):
+        found[row] += weight
+    return Counter({to_python_row(result, row): weight for row, weight in found.items()})
 
 
 def connect(
@@ -247,17 +205,20 @@ def connect(
     strategy: str = "optimized",
     dialect: Dialect = "sql",
     threads: int = 1,
+    wait_native: bool = False,
 ) -> Database:
-    """A new database in memory. Durable ones, the native engine and threads come later and are refused until then.
+    """A new database in memory. Durable ones and threads come later and are refused until then.
 
-    ``engine="python"`` runs generated Python, ``engine="interpreter"`` the reference interpreter; both are exact.
+    ``engine="native"`` answers at once by generated Python and goes over to machine code when a C++ compiler, run in
+    the background, has made it; ``wait_native`` waits for it at each definition. ``"python"`` stays with generated
+    Python, ``"interpreter"`` is the reference interpreter.
     """
     if path is not None:
         raise Error("a durable database (a path) is not there yet: viewlet.connect() keeps everything in memory")
     if engine not in ENGINES:
-        raise Error(f"there is no engine {engine!r} yet: choose one of {', '.join(ENGINES)}")
+        raise Error(f"there is no engine {engine!r}: choose one of {', '.join(ENGINES)}")
     if threads != 1:
-        raise Error(f"threads={threads}: the engines of today run in one thread; more come with the native engine")
+        raise Error(f"threads={threads}: the engines of today run in one thread")
     if dialect not in ("sql", "paper"):
         raise Error(f"no dialect {dialect!r}: choose sql or paper")
-    return Database(engine=engine, strategy=strategy, dialect=dialect)
+    return Database(engine=engine, strategy=strategy, dialect=dialect, wait_native=wait_native)

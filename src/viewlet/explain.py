@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 
 from viewlet.algebra.query import Query, View
@@ -19,11 +19,14 @@ from viewlet.compiler.context import Context
 from viewlet.compiler.delta import delta
 from viewlet.compiler.simplify import simplify
 from viewlet.compiler.transform import is_linear
+from viewlet.engines.native.emit import cpp_source, native
+from viewlet.engines.native.layout import SLOT_BYTES, MapLayout, entry_bytes
 from viewlet.errors import Error
 from viewlet.program.access import program_cost_class, scan_warnings, statement_access
 from viewlet.program.graph import Graph, graph, part_for, views_in
 from viewlet.program.text import EVENTS, statement_to_text
 from viewlet.program.trigger import Event, Program, Result, Statement, Trigger, ViewDefinition
+from viewlet.program.typing import Unfit
 
 STAGES = MappingProxyType(
     {
@@ -33,6 +36,7 @@ STAGES = MappingProxyType(
         "program": "the triggers, and what each statement costs",
     }
 )
+CPP = "cpp"  # a stage of its own, shown when asked for: the C++ of the native engine
 WIDTH = 100
 STYLE = """\
 .viewlet-explain { color-scheme: light dark; font-size: 0.9em }
@@ -54,10 +58,14 @@ class Explanation:
     warnings: tuple[str, ...]
     graph: Graph
     statistics: str
+    memory: str
+    program: Program = field(repr=False)
 
     def stage(self, name: str) -> str:
+        if name == CPP:
+            return _cpp(self.program)
         if name not in self.stages:
-            raise Error(f"no stage {name!r}: the stages are {', '.join(self.stages)}")
+            raise Error(f"no stage {name!r}: the stages are {', '.join([*self.stages, CPP])}")
         return self.stages[name]
 
     def sections(self) -> Iterator[tuple[str, str]]:
@@ -67,6 +75,7 @@ class Explanation:
             yield f"{name}: {STAGES[name]}", text
         if self.statistics:
             yield "estimate", self.statistics
+        yield "memory: the maps of the native engine", self.memory
         yield "graph: under each view, the views that its refresh reads", self.graph.to_text()
 
     def to_dict(self) -> dict[str, object]:
@@ -77,6 +86,7 @@ class Explanation:
             "warnings": list(self.warnings),
             "stages": dict(self.stages),
             "statistics": self.statistics,
+            "memory": self.memory,
             "trace": [asdict(step) for step in self.trace],
             "graph": self.graph.to_dict(),
         }
@@ -111,6 +121,8 @@ def explain(program: Program, view: str | None = None, *, trace: bool = False) -
         warnings=scan_warnings(part),
         graph=graph(part),
         statistics=_statistics(program),
+        memory=_memory(part),
+        program=part,
     )
 
 
@@ -128,6 +140,41 @@ def _statistics(program: Program) -> str:
     costs = ", ".join(f"{name} {program.statistics[name]:,.1f}" for name in ("maintenance", "refresh", "total"))
     whole = "all views of the script, " if len(program.results) > 1 else ""
     return f"{whole}tuples touched a second at the declared rates and sizes (§5.1): {costs}"
+
+
+# -- the native engine -------------------------------------------------------------------------------------------------
+
+
+def _cpp(program: Program) -> str:
+    try:
+        return cpp_source(program)
+    except Unfit as unfit:
+        return _unfit(unfit)
+
+
+def _memory(program: Program) -> str:
+    """Every map with the views it holds and the bytes that an entry takes."""
+    try:
+        maps = native(program).layout.maps
+    except Unfit as unfit:
+        return _unfit(unfit)
+    return "\n".join(line for found in maps for line in _map_lines(found)) or "no maps"
+
+
+def _map_lines(found: MapLayout) -> Iterator[str]:
+    views = ", ".join(m.view for m in found.members)
+    if found.is_single:
+        yield f"{found.name}: {views}: one entry of {entry_bytes(found)} bytes"
+        return
+    tables = SLOT_BYTES * (1 + len(found.indexes))
+    yield f"{found.name}[{', '.join(f.name for f in found.key)}]: {views}"
+    indexes = [f"({', '.join(found.key[i].name for i in positions)})" for positions in found.indexes]
+    sliced = f", sliced by {', '.join(indexes)}" if indexes else ""
+    yield f"  {entry_bytes(found)} bytes a group and about {tables} for finding it{sliced}"
+
+
+def _unfit(unfit: Unfit) -> str:
+    return f"no native code: {unfit}; generated Python keeps this fresh, exactly"
 
 
 # -- algebra -----------------------------------------------------------------------------------------------------------

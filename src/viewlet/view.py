@@ -23,7 +23,7 @@ SHOWN_ROWS = 20
 
 
 class View:
-    """Always fresh: every read sees the updates made so far. Rows come in the order in which their keys came."""
+    """Always fresh: every read sees the updates made so far. Rows come in no particular order."""
 
     def __init__(self, database: Database, name: str) -> None:
         self._database = database
@@ -39,6 +39,9 @@ class View:
 
     def rows(self) -> list[Row]:
         """All rows; one that is there n times is listed n times."""
+        table = self._native()
+        if table is not None:
+            return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
         return [row for row, weight in self._weighed() for _ in range(weight)]
 
     def get(self, **keys: object) -> Row | None:
@@ -56,7 +59,13 @@ class View:
         return found[0] if found else None
 
     def arrow(self) -> pa.Table:
-        return arrow.table(self._result, self.rows())
+        table = self._native()
+        return arrow.table(self._result, self.rows()) if table is None else table
+
+    def _native(self) -> pa.Table | None:
+        """The columns as the native engine hands them over, without a copy; None on other engines."""
+        rows = self._database.engine.result(self.name)
+        return None if rows is None else arrow.from_struct(self._result, rows)
 
     def df(self) -> Any:
         """A pandas frame."""
@@ -78,6 +87,9 @@ class View:
 
     def weights(self) -> Counter[Row]:
         """Row ↦ how often it is there."""
+        table = self._native()
+        if table is not None:
+            return Counter(self.rows())
         found: Counter[Row] = Counter()
         for row, weight in self._weighed():
             found[row] += weight

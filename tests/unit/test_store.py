@@ -5,7 +5,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viewlet.algebra.evaluate import UNBOUND, Entries, over
+from viewlet.algebra.evaluate import UNBOUND, Entries, Key, Reader, evaluate, over
 from viewlet.algebra.text import parse
 from viewlet.engines.store import Cache, Map
 from viewlet.program.trigger import ViewDefinition
@@ -57,6 +57,14 @@ def test_replaced_content_is_found_by_the_indexes() -> None:
     assert list(content.read((1, UNBOUND))) == [((1, 2), 5)]
 
 
+def cache_of(view: ViewDefinition, read: Reader) -> Cache:
+    def fill(given: Key) -> Entries:
+        assert view.fill is not None
+        return evaluate(view.fill, read, view.outputs, dict(zip(view.inputs, given, strict=True)))
+
+    return Cache(len(view.inputs), fill)
+
+
 def test_a_cache_fills_on_a_miss_and_then_holds() -> None:
     """above[p][b] = Sum of volumes above price p, by broker b."""
     volumes: Entries = {(7, 10): 100, (7, 20): 50, (8, 30): 1}
@@ -68,7 +76,7 @@ def test_a_cache_fills_on_a_miss_and_then_holds() -> None:
         why="",
         fill=parse("Sum[b](volume[][b, price] * [price > p])"),
     )
-    cache = Cache(view, over({"volume": volumes}))
+    cache = cache_of(view, over({"volume": volumes}))
     assert cache.held() == []
     assert dict(cache.read((15, UNBOUND))) == {(15, 7): 50, (15, 8): 1}
     assert list(cache.read((15, 8))) == [((15, 8), 1)]
@@ -85,7 +93,7 @@ def test_a_cache_fills_on_a_miss_and_then_holds() -> None:
 def test_an_empty_answer_is_held_too() -> None:
     view = ViewDefinition("v", ("p",), (), parse("Sum[](r(x) * [x > p])"), "", fill=parse("Sum[](r[][x] * [x > p])"))
     rows: Entries = {}
-    cache = Cache(view, over({"r": rows}))
+    cache = cache_of(view, over({"r": rows}))
     assert list(cache.read((1,))) == []
     rows[5,] = 1
     assert list(cache.read((1,))) == [], "held as empty: maintained, not computed again"

@@ -216,9 +216,10 @@ def _plan_join(factors: tuple[Query, ...], bound: frozenset[str]) -> Plan:
     return lambda env, read: extend(0, env, read)
 
 
-def join_order(factors: Iterable[Query], bound: frozenset[str]) -> list[Query]:
+@lru_cache(maxsize=1 << 14)
+def join_order(factors: tuple[Query, ...], bound: frozenset[str]) -> tuple[Query, ...]:
     """An order in which every factor's inputs are bound: tests first, then what loops least."""
-    rest, order = list(factors), []
+    rest, order = list(factors), list[Query]()
     while rest:
         ready = [f for f in rest if inputs(f) <= bound]
         if not ready:
@@ -228,7 +229,7 @@ def join_order(factors: Iterable[Query], bound: frozenset[str]) -> list[Query]:
         rest.remove(chosen)
         order.append(chosen)
         bound |= outputs(chosen)
-    return order
+    return tuple(order)
 
 
 def _effort(f: Query, bound: frozenset[str]) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
 
-from viewlet.algebra.terms import Const, Number, Op, Scalar, Term, Var, evaluate_term, exact, show_number, string
+from viewlet.algebra.terms import Const, Number, Op, Scalar, Term, Var, evaluate_term, exact, show_constant, show_number
 
 Tuple = tuple[Scalar, ...]
 Row = Mapping[str, Scalar]
@@ -184,7 +184,7 @@ def _refuse_inexact(value: object) -> None:
 
 
 def _show(value: Scalar) -> str:
-    return string(value).text if isinstance(value, str) else Const(value).text
+    return show_constant(value, "string" if isinstance(value, str) else "number")
 
 
 def _line(cells: Iterable[str], widths: Iterable[int]) -> str:

@@ -27,7 +27,7 @@ Variables that a ``Sum`` sums out are local to it; whoever builds a query gives 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -193,6 +193,7 @@ _RANK: dict[type, int] = {
 }
 
 
+@lru_cache(maxsize=1 << 17)
 def canonical_order(q: Query) -> tuple[int, str]:
     return _RANK[type(q)], q.text
 
@@ -202,6 +203,11 @@ def canonical_order(q: Query) -> tuple[int, str]:
 
 def join(*queries: Query) -> Query:
     """Q₁ ⋈ Q₂ ⋈ …, flat, sorted, with one constant; a repeated 0/1 factor counts once."""
+    return _join(queries)
+
+
+@lru_cache(maxsize=1 << 16)
+def _join(queries: tuple[Query, ...]) -> Query:
     kept: dict[Query, None] = {}
     repeated: list[Query] = []
     constant: Number = 1
@@ -221,8 +227,12 @@ def join(*queries: Query) -> Query:
     result = [*kept, *repeated]
     if constant != 1:
         result.append(Value(number(constant)))
-    result.sort(key=canonical_order)
-    return result[0] if len(result) == 1 else Join(tuple(result)) if result else ONE
+    return ordered_join(tuple(sorted(result, key=canonical_order)))
+
+
+def ordered_join(parts: tuple[Query, ...]) -> Query:
+    """The join of factors that stand in canonical order already: some of those of one ``Join``."""
+    return parts[0] if len(parts) == 1 else Join(parts) if parts else ONE
 
 
 def union(*queries: Query) -> Query:
@@ -253,17 +263,18 @@ def negate(q: Query) -> Query:
     return scale(-1, q)
 
 
+@lru_cache(maxsize=1 << 16)
 def scale(c: Number, q: Query) -> Query:
     return q if c == 1 else join(Value(number(c)), q)
 
 
+@lru_cache(maxsize=1 << 16)
 def split_coefficient(q: Query) -> tuple[Number, Query]:
     """c · Q as (c, Q)."""
     for i, f in enumerate(factors(q)):
         match f:
             case Value(Const(int() | Fraction() as value, "number")):
-                rest = factors(q)[:i] + factors(q)[i + 1 :]
-                return value, rest[0] if len(rest) == 1 else Join(rest) if rest else ONE
+                return value, ordered_join(factors(q)[:i] + factors(q)[i + 1 :])
     return 1, q
 
 
@@ -330,12 +341,10 @@ def relations(q: Query) -> frozenset[str]:
             return frozenset().union(*map(relations, children(q)))
 
 
-def atoms(q: Query) -> Iterator[Atom]:
+@lru_cache(maxsize=1 << 17)
+def atoms(q: Query) -> tuple[Atom, ...]:
     """Every atom in Q, nested ones included."""
-    if isinstance(q, (Rel, Delta, View)):
-        yield q
-    for child in children(q):
-        yield from atoms(child)
+    return (q,) if isinstance(q, (Rel, Delta, View)) else tuple(a for child in children(q) for a in atoms(child))
 
 
 def reads_update(q: Query) -> bool:
@@ -358,6 +367,7 @@ def degree(q: Query) -> int:
 # -- traversal ---------------------------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=1 << 17)
 def children(q: Query) -> tuple[Query, ...]:
     match q:
         case Join(parts) | Union(parts):
@@ -375,12 +385,14 @@ def map_children(q: Query, f: Callable[[Query], Query]) -> Query:
     """
     match q:
         case Join(parts):
-            return join(*map(f, parts))
+            changed = tuple(map(f, parts))
+            return q if changed == parts else join(*changed)
         case Union(parts):
-            return union(*map(f, parts))
+            changed = tuple(map(f, parts))
+            return q if changed == parts else union(*changed)
         case Sum(group, inner):
             after = f(inner)
-            return sum_((group | inputs(inner)) & outputs(after), after)
+            return q if after is inner else sum_((group | inputs(inner)) & outputs(after), after)
         case Bind(var, inner):
             return Bind(var, f(inner))
         case Exists(inner):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from functools import lru_cache
+from typing import Generic, TypeVar, get_args
 
 from viewlet.algebra.query import Query, map_children
 
 C = TypeVar("C")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rule(Generic[C]):
     """``apply`` returns the new query, or None where the rule does not apply.
 
@@ -21,14 +22,20 @@ class Rule(Generic[C]):
     name: str
     source: str  # the formula and where the paper has it
     apply: Callable[[Query, C], Query | None]
+    kinds: tuple[type[Query], ...]  # the nodes that it is about; it applies to no other
 
     def __call__(self, q: Query, context: C) -> Query | None:
         return self.apply(q, context)
 
 
-def rule(source: str) -> Callable[[Callable[[Query, C], Query | None]], Rule[C]]:
-    """Make a function a rule; its name is the rule's name."""
-    return lambda f: Rule(f.__name__, source, f)
+def rule(source: str, *kinds: type[Query]) -> Callable[[Callable[[Query, C], Query | None]], Rule[C]]:
+    """Make a function a rule; its name is the rule's name. Without ``kinds`` it is about every node."""
+    return lambda f: Rule(f.__name__, source, f, kinds or get_args(Query))
+
+
+@lru_cache(maxsize=1 << 8)
+def _about(kind: type[Query], rules: tuple[Rule[C], ...]) -> tuple[Rule[C], ...]:
+    return tuple(r for r in rules if kind in r.kinds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +82,20 @@ def rewrite(
     memo = {} if memo is None else memo
     if q in memo:
         return memo[q]
-    start, fired, seen = q, list[str](), set[Query]()
+
+    def normal(child: Query) -> Query:
+        return memo[child] if child in memo else rewrite(child, rules, context, trace, memo)
+
+    start = q
+    fired: list[str] = []
+    seen: set[Query] = set()
     while True:
-        q = map_children(q, lambda child: rewrite(child, rules, context, trace, memo))
+        q = map_children(q, normal)
         if q in memo:
             q = memo[q]
             break
-        for r in rules:
-            after = r(q, context)
+        for r in _about(type(q), rules):
+            after = r.apply(q, context)
             if after is not None and after != q:
                 if trace is not None:
                     trace.record(r.name, r.source, q.text, after.text)

@@ -13,7 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Literal
+from threading import RLock
+from typing import Any, ClassVar, Literal
+from weakref import WeakValueDictionary
 
 Number = int | Fraction
 Scalar = int | Fraction | str | bool | None
@@ -23,33 +25,49 @@ EPOCH = dt.date(1970, 1, 1)
 MICROSECONDS_PER_DAY = 86_400_000_000
 
 
-class Node:
-    """A tree that is equal to another when it prints the same; the text is made once."""
+class Interned(type):
+    """Hash consing: equal nodes are one object, so that to compare or look one up costs no walk and no text."""
+
+    __match_args__: tuple[str, ...]  # the names of the fields
+    nodes: ClassVar[WeakValueDictionary[tuple[object, ...], Node]] = WeakValueDictionary()
+    making = RLock()  # no two threads make the same node
+
+    def __call__(cls, *fields: object) -> Any:
+        key = (cls, *fields)
+        node = cls.nodes.get(key)
+        if node is not None:
+            return node
+        if omitted := cls.__match_args__[len(fields) :]:
+            return cls(*fields, *(getattr(cls, name) for name in omitted))  # their defaults
+        with cls.making:
+            return cls.nodes.setdefault(key, super().__call__(*fields))
+
+
+class Node(metaclass=Interned):
+    """A tree that is another when its parts are; the text is made once."""
 
     @property
     def text(self) -> str:
         raise NotImplementedError
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (type(self) is type(other) and self.text == other.text)
-
-    def __hash__(self) -> int:
-        return hash(self.text)
 
     def __repr__(self) -> str:
         return self.text
 
     __str__ = __repr__
 
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        """A copy, or what comes back from a file, is the node that is there."""
+        return type(self), tuple(getattr(self, name) for name in type(self).__match_args__)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Const(Node):
     value: Scalar
-    kind: ConstKind = "number"
+    kind: ConstKind
 
     @cached_property
     def text(self) -> str:
-        return _show_constant(self.value, self.kind)
+        return show_constant(self.value, self.kind)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -83,14 +101,12 @@ Term = Const | Var | Op
 
 NULL = Const(None, "null")
 TRUE, FALSE = Const(True, "boolean"), Const(False, "boolean")
-ZERO_TERM, ONE_TERM = Const(0), Const(1)
+ZERO_TERM, ONE_TERM = Const(0, "number"), Const(1, "number")
 
 
 def number(value: int | Fraction) -> Const:
     """An exact number; whole fractions become integers so that equal numbers print the same."""
-    if isinstance(value, Fraction) and value.denominator == 1:
-        value = value.numerator
-    return Const(value)
+    return Const(value.numerator if value.denominator == 1 else value, "number")
 
 
 def string(value: str) -> Const:
@@ -247,7 +263,7 @@ def substitute_term(term: Term, by: Mapping[str, Term]) -> Term:
             return op(name, *(substitute_term(a, by) for a in args))
 
 
-def _show_constant(value: Scalar, kind: ConstKind) -> str:
+def show_constant(value: Scalar, kind: ConstKind) -> str:
     if kind == "date":
         assert isinstance(value, int)
         return f"DATE '{EPOCH + dt.timedelta(days=value)}'"

@@ -10,9 +10,9 @@ its own inputs, so no engine can meet it in an order that goes wrong. Over that,
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Literal
 
-from viewlet.algebra.evaluate import join_order
 from viewlet.algebra.query import (
     Delta,
     Join,
@@ -49,6 +49,7 @@ def verify(q: Query, stage: Stage, *, bound: Names = frozenset(), bulk: bool = F
         raise VerifyError(f"{stage}{' of ' if where else ''}{where}: {problem}\nin {q.text}")
 
 
+@lru_cache(maxsize=1 << 14)
 def _vocabulary(q: Query, stage: Stage, bulk: bool) -> str | None:
     banned = STAGES[stage] + ((Delta,) if stage == "statement" and not bulk else ())
     if isinstance(q, banned):
@@ -61,6 +62,7 @@ def _closed(q: Query, bound: Names) -> str | None:
     return f"not closed: nothing gives {_list(missing)} a value" if missing else None
 
 
+@lru_cache(maxsize=1 << 14)
 def _sound(q: Query, given: Names, around: Names) -> str | None:
     """Evaluable and free of capture, for Q and everything in it; ``around`` are the names in use outside."""
     problem = None
@@ -69,15 +71,19 @@ def _sound(q: Query, given: Names, around: Names) -> str | None:
             problem = _evaluable(factors, inputs(q) | given)
         case Sum(group, inner):
             problem = _free_of_capture(q, outputs(inner) - group - given, around)
-    return problem or _first(_sound(part, given, around | outputs(q)) for part in children(q))
+    inside = around | outputs(q)
+    return problem or _first(_sound(part, given, inside) for part in children(q) if children(part))
 
 
 def _evaluable(factors: tuple[Query, ...], bound: Names) -> str | None:
-    try:
-        join_order(factors, bound)
-    except ValueError as error:
-        return f"not evaluable: {error}"
-    return None
+    waiting = factors
+    while ready := [f for f in waiting if inputs(f) <= bound]:
+        bound = bound.union(*map(outputs, ready))
+        waiting = tuple(f for f in waiting if f not in ready)
+    if not waiting:
+        return None
+    missing = _list(frozenset().union(*map(inputs, waiting)) - bound)
+    return f"not evaluable: no order gives {missing} a value in {' * '.join(f.text for f in factors)}"
 
 
 def _free_of_capture(q: Query, local: Names, around: Names) -> str | None:

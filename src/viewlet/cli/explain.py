@@ -27,6 +27,8 @@ viewlet explain job.sql --view vwap [dim]# one view, from its SQL to what every 
 
 viewlet explain job.sql --stage program [dim]# the triggers only[/dim]
 
+viewlet explain job.sql --stage cpp [dim]# the C++ that the native engine runs[/dim]
+
 viewlet explain job.sql --stage decision --trace [dim]# every rewrite, before and after[/dim]
 
 viewlet explain job.sql --format dot | dot -Tsvg > views.svg [dim]# who maintains whom, drawn[/dim]
@@ -38,6 +40,7 @@ class Stage(str, Enum):
     delta = "delta"
     decision = "decision"
     program = "program"
+    cpp = "cpp"
 
 
 class Format(str, Enum):

@@ -87,6 +87,4 @@ def readable(definition: Query) -> Query:
         short = re.sub(r"^(?=\d)|\W", "_", v.removeprefix("@").split(".")[-1])
         names[v] = next(n for n in _numbered(short) if n not in taken)
         taken.add(names[v])
-    # by way of names that nothing has: a variable may be called what another is to be called
-    aside = {v: f"{v}'" for v in names}
-    return rename(rename(definition, aside), {aside[v]: n for v, n in names.items()})
+    return rename(definition, names)

@@ -41,11 +41,17 @@ class Estimator:
     views: Mapping[str, ViewDefinition]
     cache_domains: Mapping[str, float] = field(default_factory=dict)
     sizes: dict[str, float] = field(default_factory=dict)
+    domains: dict[Query, Mapping[str, float]] = field(default_factory=dict)
 
     # -- |dom_A(Q)| ----------------------------------------------------------------------------------------------------
 
-    def distinct(self, q: Query) -> dict[str, float]:
+    def distinct(self, q: Query) -> Mapping[str, float]:
         """How many values each variable of Q takes: the least that an atom it stands in allows."""
+        if q not in self.domains:
+            self.domains[q] = self._distinct(q)
+        return self.domains[q]
+
+    def _distinct(self, q: Query) -> Mapping[str, float]:
         match q:
             case Rel(name, names) | Delta(name, names):
                 relation = self.relations[name]

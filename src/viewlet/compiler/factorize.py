@@ -22,7 +22,7 @@ from viewlet.compiler.context import Context
 from viewlet.compiler.simplify import without
 
 
-@rule("Figure 2 (2) reversed: Q_L ⋈ Q₁ + Q_L ⋈ Q₂ ⇒ Q_L ⋈ (Q₁ + Q₂)")
+@rule("Figure 2 (2) reversed: Q_L ⋈ Q₁ + Q_L ⋈ Q₂ ⇒ Q_L ⋈ (Q₁ + Q₂)", Union)
 def factorization(q: Query, context: Context) -> Query | None:
     match q:
         case Union(parts):
@@ -48,7 +48,7 @@ def _can_stand_outside(f: Query, parts: tuple[Query, ...], context: Context) -> 
     return alike and not any((inputs(f) - context.bound) & outputs(r) for r in rests)
 
 
-@rule("§5.1: Sum_A(Q_L ⋈ Q₁) + Sum_A(Q_L ⋈ Q₂) = Sum_A(Q_L ⋈ (Sum_B(Q₁) + Sum_B(Q₂)))")
+@rule("§5.1: Sum_A(Q_L ⋈ Q₁) + Sum_A(Q_L ⋈ Q₂) = Sum_A(Q_L ⋈ (Sum_B(Q₁) + Sum_B(Q₂)))", Union)
 def merge_sums(q: Query, context: Context) -> Query | None:
     match q:
         case Union(parts):

@@ -280,7 +280,7 @@ def decide(q: Query, context: Context, name_view: NameView, trace: Trace | None 
     """Apply Figure 2 to 𝓜(Q) to a fixpoint; ``name_view`` gives every 𝓜 that is left its view."""
     q = simplify(q, context, trace)
     for r in FIGURE_2:
-        after = r(q, context)
+        after = r.apply(q, context)
         if after is not None:
             if trace is not None and r is not leave_constants:
                 trace.record(r.name, r.source, f"M({q.text})", after.text)

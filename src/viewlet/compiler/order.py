@@ -17,32 +17,35 @@ def views_read(q: Query, views: Mapping[str, ViewDefinition]) -> frozenset[str]:
     return frozenset().union(*(views_read(c, views) for c in children(q)))
 
 
+Reading = tuple[Statement, frozenset[str]]  # a statement and the views that it reads
+
+
 def order_statements(statements: Sequence[Statement], views: Mapping[str, ViewDefinition]) -> tuple[Statement, ...]:
     """An increment runs before whatever writes what it reads; a re-evaluation after it. Where no order does, buffer."""
-    reads = {s: views_read(s.expression, views) for s in statements}
-    for s in statements:  # maintaining a cache while one of its entries is filled would count the update twice
-        fill = views[s.target.name].fill
-        if fill is not None:
-            reads[s] |= views_read(fill, views)
-    rest = [replace(s, buffered=True) if s.op == "+=" and s.target.name in reads[s] else s for s in statements]
-    reads |= {s: reads[replace(s, buffered=False)] for s in rest}
+    rest = [_reading(s, views) for s in statements]
     ordered: list[Statement] = []
     while rest:
-        ready = next((s for s in rest if not any(_before(t, s, reads) for t in rest if t is not s)), None)
+        ready = next((s for s in rest if not any(_before(t, s) for t in rest if t is not s)), None)
         if ready is None:
-            blocking = next((s for s in rest if s.op == "+=" and not s.buffered), None)
-            assert blocking is not None, f"re-evaluations that read each other: {', '.join(map(str, rest))}"
-            buffered = replace(blocking, buffered=True)
-            reads[buffered] = reads[blocking]
-            rest[rest.index(blocking)] = buffered
+            blocking = next((i for i, (s, _) in enumerate(rest) if s.op == "+=" and not s.buffered), None)
+            assert blocking is not None, f"re-evaluations that read each other: {', '.join(str(s) for s, _ in rest)}"
+            statement, reads = rest[blocking]
+            rest[blocking] = replace(statement, buffered=True), reads
             continue
         rest.remove(ready)
-        ordered.append(ready)
+        ordered.append(ready[0])
     return tuple(ordered)
 
 
-def _before(t: Statement, s: Statement, reads: Mapping[Statement, frozenset[str]]) -> bool:
+def _reading(s: Statement, views: Mapping[str, ViewDefinition]) -> Reading:
+    """Maintaining a cache while one of its entries is filled would count the update twice: it reads what fills it."""
+    fill = views[s.target.name].fill
+    reads = views_read(s.expression, views) | (views_read(fill, views) if fill is not None else frozenset())
+    return replace(s, buffered=s.op == "+=" and s.target.name in reads), reads
+
+
+def _before(t: Reading, s: Reading) -> bool:
     """t must run before s: t reads the old version of what s writes, or s the new version of what t writes."""
-    old = t.op == "+=" and not t.buffered and s.target.name in reads[t]
-    new = s.op == ":=" and t.target.name in reads[s]
-    return old or new
+    (first, first_reads), (second, second_reads) = t, s
+    old = first.op == "+=" and not first.buffered and second.target.name in first_reads
+    return old or (second.op == ":=" and first.target.name in second_reads)

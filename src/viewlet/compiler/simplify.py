@@ -22,6 +22,7 @@ from viewlet.algebra.query import (
     factors,
     inputs,
     join,
+    ordered_join,
     outputs,
     reads_update,
     relations,
@@ -34,7 +35,7 @@ from viewlet.algebra.query import (
     variables,
 )
 from viewlet.algebra.rewrite import Rule, Trace, rewrite, rule
-from viewlet.algebra.terms import COMPARISONS, Const, Op, Term, Var, free, op
+from viewlet.algebra.terms import COMPARISONS, ONE_TERM, ZERO_TERM, Const, Op, Term, Var, free, op
 from viewlet.compiler.context import Context
 
 
@@ -54,7 +55,7 @@ def columns(q: Query) -> frozenset[str]:
 def without(parts: tuple[Query, ...], removed: Query) -> Query:
     """The product of ``parts`` less one occurrence of ``removed``."""
     i = parts.index(removed)
-    return join(*parts[:i], *parts[i + 1 :])
+    return ordered_join(parts[:i] + parts[i + 1 :])
 
 
 def product_under(q: Query) -> tuple[frozenset[str], tuple[Query, ...]] | None:
@@ -70,7 +71,7 @@ def product_under(q: Query) -> tuple[frozenset[str], tuple[Query, ...]] | None:
 # -- sums and products -------------------------------------------------------------------------------------------------
 
 
-@rule("§5.1: Sum_A(Q₁ + Q₂) = Sum_A(Q₁) + Sum_A(Q₂)")
+@rule("§5.1: Sum_A(Q₁ + Q₂) = Sum_A(Q₁) + Sum_A(Q₂)", Sum)
 def sum_over_union(q: Query, context: Context) -> Query | None:
     match q:
         case Sum(group, Union(parts) as inner):
@@ -79,7 +80,7 @@ def sum_over_union(q: Query, context: Context) -> Query | None:
     return None
 
 
-@rule("Figure 2 (2): Q_L ⋈ (Q₁ + Q₂ + …) ⋈ Q_R = Q_L ⋈ Q₁ ⋈ Q_R + Q_L ⋈ Q₂ ⋈ Q_R + …")
+@rule("Figure 2 (2): Q_L ⋈ (Q₁ + Q₂ + …) ⋈ Q_R = Q_L ⋈ Q₁ ⋈ Q_R + Q_L ⋈ Q₂ ⋈ Q_R + …", Join)
 def polynomial_expansion(q: Query, context: Context) -> Query | None:
     match q:
         case Join(parts):
@@ -90,7 +91,7 @@ def polynomial_expansion(q: Query, context: Context) -> Query | None:
     return None
 
 
-@rule("§5.1: Sum_A(Q₁ ⋈ Sum_B(Q₂)) = Sum_A(Q₁ ⋈ Q₂), local variables named apart")
+@rule("§5.1: Sum_A(Q₁ ⋈ Sum_B(Q₂)) = Sum_A(Q₁ ⋈ Q₂), local variables named apart", Sum, Join)
 def flatten_sums(q: Query, context: Context) -> Query | None:
     match q:
         case Sum(group, Join(parts)):
@@ -100,9 +101,10 @@ def flatten_sums(q: Query, context: Context) -> Query | None:
                     return sum_(group, join(rest, locals_apart(f, variables(rest) | group).query))
         case Join(parts):  # an update must come to stand beside the relations that it meets
             for f in parts:
-                rest = without(parts, f)
-                if isinstance(f, Sum) and reads_update(f) and relations(f) and any(map(is_loop, factors(rest))):
-                    return sum_(outputs(q), join(rest, locals_apart(f, variables(rest)).query))
+                if isinstance(f, Sum) and reads_update(f) and relations(f):
+                    rest = without(parts, f)
+                    if any(map(is_loop, factors(rest))):
+                        return sum_(outputs(q), join(rest, locals_apart(f, variables(rest)).query))
     return None
 
 
@@ -125,14 +127,13 @@ def locals_apart(q: Sum, taken: frozenset[str]) -> Sum:
     return Sum(q.group, renamed)
 
 
-@rule("§5.1 generalised distributive law: {⟨⟩ ↦ f₁·f₂} = {⟨⟩ ↦ f₁} ⋈ {⟨⟩ ↦ f₂}")
+@rule("§5.1 generalised distributive law: {⟨⟩ ↦ f₁·f₂} = {⟨⟩ ↦ f₁} ⋈ {⟨⟩ ↦ f₂}", Join, Sum)
 def split_product(q: Query, context: Context) -> Query | None:
     match q:
         case Join(parts) | Sum(_, Join(parts)):
-            pieces = [(f, _split(f)) for f in parts]
-            if all(piece is None for _, piece in pieces):
+            if not any(map(_split, parts)):
                 return None
-            product = join(*(f if piece is None else piece for f, piece in pieces))
+            product = join(*(_split(f) or f for f in parts))
             return sum_(q.group, product) if isinstance(q, Sum) else product
         case Sum(group, Value() as f):
             piece = _split(f)
@@ -140,17 +141,18 @@ def split_product(q: Query, context: Context) -> Query | None:
     return None
 
 
+@lru_cache(maxsize=1 << 16)
 def _split(f: Query) -> Query | None:
     """{a·b} as a ⋈ b, and {a/b} as a ⋈ {1/b}; a ring value, so not for what ``Bind`` names."""
     match f:
         case Value(Op("*", (a, b))):
             return join(Value(a), Value(b))
-        case Value(Op("/", (a, b))) if a != Const(1):
-            return join(Value(a), Value(op("/", Const(1), b)))
+        case Value(Op("/", (a, b))) if a != ONE_TERM:
+            return join(Value(a), Value(op("/", ONE_TERM, b)))
     return None
 
 
-@rule("§5.1 generalised distributive law: Sum_A(f ⋈ Q) = f ⋈ Sum_A(Q) where f uses bound variables only")
+@rule("§5.1 generalised distributive law: Sum_A(f ⋈ Q) = f ⋈ Sum_A(Q) where f uses bound variables only", Sum)
 def pull_out_of_sum(q: Query, context: Context) -> Query | None:
     match q:
         case Sum(group, Join(parts)):
@@ -161,7 +163,7 @@ def pull_out_of_sum(q: Query, context: Context) -> Query | None:
     return None
 
 
-@rule("[c₁ θ c₂] is 1 or 0, [t < t] is 0")
+@rule("[c₁ θ c₂] is 1 or 0, [t < t] is 0", Compare)
 def constant_comparison(q: Query, context: Context) -> Query | None:
     match q:
         case Compare(name, Const(left), Const(right)):
@@ -175,7 +177,7 @@ def constant_comparison(q: Query, context: Context) -> Query | None:
 # -- bindings ----------------------------------------------------------------------------------------------------------
 
 
-@rule("Sum_A((x := Q) ⋈ R) = Sum_A(R) where x is used nowhere: a binding has multiplicity 1")
+@rule("Sum_A((x := Q) ⋈ R) = Sum_A(R) where x is used nowhere: a binding has multiplicity 1", Sum)
 def drop_unused_binding(q: Query, context: Context) -> Query | None:
     match q:
         case Sum(group, Join(parts)):
@@ -189,19 +191,34 @@ def drop_unused_binding(q: Query, context: Context) -> Query | None:
     return None
 
 
-@rule("Example 4: {⟨x: t⟩} ⋈ Q = Q with x replaced by t")
+@rule("Example 4: {⟨x: t⟩} ⋈ Q = Q with x replaced by t", Sum, Join)
 def unify_binding(q: Query, context: Context) -> Query | None:
     product = product_under(q)
     if product is None:
         return None
     group, parts = product
-    for f in parts:
-        match f:
-            case Bind(x, Value(term)):
-                after = _unify(x, term, without(parts, f), group, context)
-                if after is not None and after != q:
-                    return after
+    computed, used = _computed(parts)
+    for x, term, f in computed:
+        if isinstance(q, Sum) or x in used:  # else it only gives a value a name
+            after = _unify(x, term, without(parts, f), group, context)
+            if after is not None and after != q:
+                return after
     return None
+
+
+def _computed(parts: tuple[Query, ...]) -> tuple[list[tuple[str, Term, Query]], set[str]]:
+    """The bindings x := t as (x, t, binding), and every variable that has another use than one such x."""
+    found: list[tuple[str, Term, Query]] = []
+    names: set[str] = set()
+    used: set[str] = set()
+    for f in parts:
+        if isinstance(f, Bind) and isinstance(f.query, Value):
+            used |= names & {f.var} | inputs(f)
+            names.add(f.var)
+            found.append((f.var, f.query.term, f))
+        else:
+            used |= variables(f)
+    return found, used
 
 
 def _unify(x: str, term: Term, rest: Query, group: frozenset[str], context: Context) -> Query | None:
@@ -210,7 +227,7 @@ def _unify(x: str, term: Term, rest: Query, group: frozenset[str], context: Cont
         return sum_(group & outputs(rest), rest)
     if x in context.bound or free(term) & (named_after(x, rest) | {x}):
         return None
-    if x in columns(rest) and not isinstance(term, Var):
+    if not isinstance(term, Var) and x in columns(rest):
         return None
     from_outside = free(term) - outputs(rest)  # parameters, correlated variables: once columns, they stay visible
     after = substitute(rest, {x: term})
@@ -236,7 +253,7 @@ def named_after(x: str, q: Query) -> frozenset[str]:
         found |= more
 
 
-@rule("Example 7: [y = z] ⋈ Q = Q with z replaced by y")
+@rule("Example 7: [y = z] ⋈ Q = Q with z replaced by y", Sum, Join)
 def unify_equality(q: Query, context: Context) -> Query | None:
     product = product_under(q)
     if product is None:
@@ -270,19 +287,22 @@ def _equate(x: str, y: str, rest: Query, group: frozenset[str], context: Context
 # -- Exists ------------------------------------------------------------------------------------------------------------
 
 
-@rule("Exists(c·Q₁ ⋈ Q₂) = Exists(Q₁) ⋈ Exists(Q₂): a product is 0 only where a factor is; 0/1 factors are their own")
+@rule(
+    "Exists(c·Q₁ ⋈ Q₂) = Exists(Q₁) ⋈ Exists(Q₂): a product is 0 only where a factor is; 0/1 factors are their own",
+    Exists,
+)
 def split_exists(q: Query, context: Context) -> Query | None:
     match q:
         case Exists(Exists() | Compare() | Bind() as inner):
             return inner
         case Exists(Value(term)):
-            return Compare("<>", term, Const(0))
+            return Compare("<>", term, ZERO_TERM)
         case Exists(Join(parts)):
             return join(*map(Exists, parts))
     return None
 
 
-@rule("Exists(Sum_A(f ⋈ Q)) = f ⋈ Exists(Sum_A(Q)) where the test f uses A and bound variables only")
+@rule("Exists(Sum_A(f ⋈ Q)) = f ⋈ Exists(Sum_A(Q)) where the test f uses A and bound variables only", Exists)
 def tests_out_of_exists(q: Query, context: Context) -> Query | None:
     match q:
         case Exists(Sum(group, Join(parts))):
@@ -299,7 +319,7 @@ def tests_out_of_exists(q: Query, context: Context) -> Query | None:
     return None
 
 
-@rule("Exists(Q₁ + Q₂) = Exists(c·Q₁ + c·Q₂): the sign of a sum does not matter to Exists")
+@rule("Exists(Q₁ + Q₂) = Exists(c·Q₁ + c·Q₂): the sign of a sum does not matter to Exists", Exists)
 def exists_sign(q: Query, context: Context) -> Query | None:
     match q:
         case Exists(Union(parts)):
@@ -309,7 +329,7 @@ def exists_sign(q: Query, context: Context) -> Query | None:
     return None
 
 
-@rule("Q ⋈ Exists(Sum_A(Exists(ΔR))) = Q where Q has ΔR over the same A as a factor: the domain says nothing new")
+@rule("Q ⋈ Exists(Sum_A(Exists(ΔR))) = Q where Q has ΔR over the same A as a factor: the domain says nothing new", Join)
 def absorb_domain(q: Query, context: Context) -> Query | None:
     match q:
         case Join(parts):

@@ -170,7 +170,7 @@ class Compilation:
     def input_domain(self, q: Query, context: Context, serving: Query) -> float:
         """How many input tuples a cache will be asked for: values of the event's columns, or of the query it serves."""
         estimator = self.estimator
-        known = estimator.distinct(serving)
+        known = dict(estimator.distinct(serving))
         if context.event is not None:
             relation = estimator.relations[context.event.relation]
             known |= {f"@{c.name}": estimator.column(relation, c.name) for c in relation.columns}

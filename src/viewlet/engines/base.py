@@ -8,21 +8,26 @@ from typing import Literal, Protocol
 from viewlet.algebra.evaluate import Entries, Key, Pattern
 from viewlet.algebra.query import Atom
 from viewlet.algebra.terms import Number
+from viewlet.program.encoding import Row
 
 
 class Engine(Protocol):
-    """Rows are tuples of algebra scalars that were checked before: an engine trusts them.
+    """Rows are tuples of cells (:mod:`viewlet.program.encoding`) that were checked before: an engine trusts them.
 
-    An update that raises leaves the base tables as they were; the views are then to be made anew from them.
+    What is read is in algebra scalars: exact numbers. An update that raises leaves the base tables as they were; the
+    views are then to be made anew from them. One that takes a view out of its limits raises ``OverflowError_``.
     """
 
-    def apply(self, kind: Literal["+", "-"], relation: str, row: Key) -> None:
+    takes_wild: bool
+    """NaN and infinities may stand in DOUBLE columns."""
+
+    def apply(self, kind: Literal["+", "-"], relation: str, row: Row) -> None:
         """±R(t⃗): fire the single-tuple trigger."""
 
-    def apply_bulk(self, relation: str, entries: Mapping[Key, Number]) -> None:
+    def apply_bulk(self, relation: str, entries: Mapping[Row, int]) -> None:
         """ΔR: fire the bulk trigger with a whole GMR."""
 
-    def load(self, relation: str, entries: Mapping[Key, Number]) -> None:
+    def load(self, relation: str, entries: Mapping[Row, int]) -> None:
         """Add to a base table and compute anew whatever depends on it: the way of static tables."""
 
     def read(self, atom: Atom, pattern: Pattern) -> Iterable[tuple[Key, Number]]:
@@ -31,8 +36,11 @@ class Engine(Protocol):
     def entries(self, view: str) -> Entries:
         """The whole content of a view; of a view cache, what it holds, with the inputs first in each key."""
 
-    def table(self, relation: str) -> Entries:
+    def result(self, name: str) -> object | None:
+        """The rows of a SQL view as an Arrow struct array, from an engine that makes them; else None."""
+
+    def table(self, relation: str) -> dict[Row, int]:
         """The whole content of a base table: row ↦ how often it is there."""
 
-    def count(self, relation: str, row: Key) -> Number:
+    def count(self, relation: str, row: Row) -> int:
         """How often a row is in a base table."""

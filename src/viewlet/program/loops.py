@@ -6,6 +6,7 @@ once for each way it finds. Names are variables of the calculus and are assigned
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from viewlet.algebra.query import Atom, Compare
@@ -123,11 +124,20 @@ class EachGroup:
 
 @dataclass(frozen=True, slots=True)
 class Emit:
-    """The statement's change: ``product`` at ``key``."""
+    """The change of ``view``: ``product`` at ``key``."""
 
     key: tuple[str, ...]
     product: Product
+    view: str = ""
 
 
 Step = Let | Same | Test | Get | Loop | Total | Add | Nonzero | Group | Put | EachGroup | Emit
 Block = tuple[Step, ...]
+
+
+def blocks(block: Block) -> Iterator[Block]:
+    """A block and all blocks inside it."""
+    yield block
+    for step in block:
+        if not isinstance(step, (Let, Add, Put, Emit)):
+            yield from blocks(step.body)

@@ -81,9 +81,9 @@ class Lowering:
     columns: Columns
     numbers: count[int] = field(default_factory=count)
 
-    def change(self, expression: Query, key: tuple[str, ...], scope: Scope) -> Block:
-        """The change that ``expression`` is, tuple by tuple."""
-        return self.query(expression, scope, lambda _, product: (Emit(key, product),))
+    def change(self, expression: Query, key: tuple[str, ...], scope: Scope, view: str = "") -> Block:
+        """The change that ``expression`` is to ``view``, tuple by tuple."""
+        return self.query(expression, scope, lambda _, product: (Emit(key, product, view),))
 
     def query(self, q: Query, scope: Scope, then: Then) -> Block:
         """For each tuple of Q, with its multiplicity as a product: what ``then`` makes of it."""

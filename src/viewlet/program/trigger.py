@@ -163,6 +163,12 @@ class Program:
 
         return program_from_text(text)
 
+    def cpp(self) -> str:
+        """The C++ that the native engine runs; raises ``Unfit`` where a number has no fixed width."""
+        from viewlet.engines.native.emit import cpp_source
+
+        return cpp_source(self)
+
     def graph(self) -> Graph:
         """Views and who maintains whom."""
         from viewlet.program.graph import graph

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from viewlet.algebra.query import Delta, Query, View, children, inputs, outputs
+from viewlet.algebra.query import Delta, Query, View, atoms, inputs, outputs
 from viewlet.algebra.terms import free
 from viewlet.algebra.verify import VerifyError, verify
 from viewlet.program.trigger import Event, Program, Result, Statement, Trigger, ViewDefinition
@@ -88,7 +88,7 @@ def _verify_result(result: Result, program: Program) -> None:
 
 def _verify_reads(q: Query, where: str, program: Program) -> None:
     """Every view that Q names is kept, with these many inputs and outputs."""
-    for read in (part for part in _parts(q) if isinstance(part, View)):
+    for read in (a for a in atoms(q) if isinstance(a, View)):
         view = next((v for v in program.views if v.name == read.name), None)
         if view is None:
             raise VerifyError(f"{where}: there is no view {read.name}")
@@ -98,15 +98,9 @@ def _verify_reads(q: Query, where: str, program: Program) -> None:
 
 def _verify_update(q: Query, event: Event, where: str, program: Program) -> None:
     """The only update that a statement reads is that of its own event."""
-    for update in (part for part in _parts(q) if isinstance(part, Delta)):
+    for update in (a for a in atoms(q) if isinstance(a, Delta)):
         if update.name != event.relation or len(update.vars) != len(program.relation(event.relation).columns):
             raise VerifyError(f"{where}: {update.text} is not the update of this event")
-
-
-def _parts(q: Query) -> Iterator[Query]:
-    yield q
-    for child in children(q):
-        yield from _parts(child)
 
 
 def _same(where: str, what: str, declared: frozenset[str], actual: frozenset[str]) -> None:

@@ -90,8 +90,7 @@ def _parse_statement(source: Source, tokens: list[Token]) -> Statement:
         return Statement(kind, place.text.lower(), place, _tree(source, query, source.text), text, (), columns)
     first = _with_clause(tokens)
     options = tuple(_options(source, tokens[first:]))
-    masked = _mask(source.text, tokens, kind, first)
-    tree = _tree(source, _tokenize(source, masked), masked)
+    tree = _tree(source, [tokens[0], _as_table(tokens[1]), *tokens[2:first]], source.text)
     if not isinstance(tree, exp.Create):
         hint = f"write CREATE {kind} {place.text} (column type, …)"
         raise source.error(place, f"{kind.lower()} {place.text} could not be read", hint)
@@ -197,12 +196,9 @@ def _commas(tokens: list[Token]) -> Iterator[list[Token]]:
     yield part
 
 
-def _mask(text: str, tokens: list[Token], kind: Kind, with_clause: int) -> str:
-    """The statement alone, STREAM become TABLE and the WITH clause gone, every character at its place."""
-    end = tokens[with_clause].start if with_clause < len(tokens) else tokens[-1].end + 1
-    text = re.sub(r"[^\n]", " ", text[: tokens[0].start]) + text[tokens[0].start : end]
-    word = tokens[1]
-    return text[: word.start] + "TABLE".ljust(word.end + 1 - word.start) + text[word.end + 1 :]
+def _as_table(word: Token) -> Token:
+    """STREAM become TABLE, which sqlglot knows."""
+    return Token(TokenType.TABLE, "TABLE", word.line, word.col, word.start, word.end)
 
 
 def _tree(source: Source, tokens: list[Token], text: str) -> exp.Expr:

@@ -1,28 +1,27 @@
-"""Loop nests as Python source: one function for each trigger, meant to be read."""
+"""Loop nests as Python source, meant to be read: loops, tests, and changes of dictionaries."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from fractions import Fraction
 
 from typing_extensions import assert_never
 
-from viewlet.algebra.query import Delta, Rel, View
-from viewlet.algebra.terms import Const, Op, Scalar, Term, Var
+from viewlet.algebra.query import Atom, Delta, Rel, View
+from viewlet.algebra.terms import Const, Var
+from viewlet.engines.python.terms import PYTHON, Terms, Text, comparable, tuple_text
 from viewlet.program.loops import (
     Add,
     Block,
     EachGroup,
     Emit,
-    Factor,
     Get,
     Group,
     Let,
     Loop,
     Nonzero,
-    Product,
     Put,
     Same,
     Step,
@@ -30,173 +29,240 @@ from viewlet.program.loops import (
     Total,
 )
 from viewlet.program.lower import columns_of
+from viewlet.program.typing import DOUBLE, Kind, Kinds
 
-PYTHON = {"=": "==", "<>": "!="}
-PLAIN = frozenset({"+", "-", "*", "and", "or", "<", "<=", ">", ">=", "=", "<>"})
+Bounds = Mapping[str, tuple[int, int]]
+SIMPLE = re.compile(r"-?\d+|\w+|\(\)", re.ASCII)
 
 
 @dataclass
-class Source:
-    """Lines of Python, and the names and constants that stand for what is not Python."""
+class Source(Terms):
+    """Lines of Python for one trigger.
 
+    ``labels``: what relations and views are called in Python. ``bounds``: the least and greatest value of views that
+    have a limit. ``collected``: for views whose change is put aside until it is complete, where. ``indexes``: those
+    that the code goes by.
+    """
+
+    program: Kinds = field(default_factory=Kinds)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    bounds: Bounds = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
-    names: dict[str, str] = field(default_factory=dict)
-    constants: dict[str, Scalar] = field(default_factory=dict)
+    collected: dict[str, str] = field(default_factory=dict)
+    indexes: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    known: list[dict[str, str]] = field(default_factory=lambda: [{}])  # expressions that have a name, by scope
+    shared: int = 0
 
     def add(self, depth: int, line: str) -> None:
         self.lines.append("    " * depth + line)
 
-    def name(self, variable: str) -> str:
-        """A Python identifier of its own for a variable of the calculus."""
-        if variable not in self.names:
-            stem = re.sub(r"^(?=\d)|\W", "_", variable.lstrip("@$")).lower() or "v"
-            taken = set(self.names.values())
-            self.names[variable] = next(n for n in (f"{stem}_{i}" for i in range(len(taken) + 1)) if n not in taken)
-        return self.names[variable]
+    # -- expressions that are computed once ----------------------------------------------------------------------------
 
-    def key(self, variables: Iterable[str]) -> str:
-        names = [self.name(v) for v in variables]
-        return f"({', '.join(names)}{',' if len(names) == 1 else ''})"
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        self.known.append(dict(self.known[-1]))
+        yield
+        self.known.pop()
 
-    # -- terms ---------------------------------------------------------------------------------------------------------
+    def once(self, depth: int, text: str) -> str:
+        """A name for an expression, computed here unless it was before."""
+        if SIMPLE.fullmatch(text):
+            return text
+        if text not in self.known[-1]:
+            self.shared += 1
+            self.known[-1][text] = f"T_{self.shared}"
+            self.add(depth, f"T_{self.shared} = {text}")
+        return self.known[-1][text]
 
-    def term(self, term: Term, plain: bool) -> str:
-        """A term; ``plain`` says that nothing in it can be NULL, so that Python's own operators do."""
-        match term:
-            case Const(value):
-                return self.constant(value)
-            case Var(name):
-                return self.name(name)
-            case Op("not", (arg,)) if plain:
-                return f"(not {self.term(arg, plain)})"
-            case Op(name, args) if plain and name in PLAIN:
-                return "(" + f" {PYTHON.get(name, name)} ".join(self.term(a, plain) for a in args) + ")"
-            case Op(name, args):
-                inside = "".join(f"{self.term(a, plain)}, " for a in args)
-                return f"APPLY({name!r}, ({inside.rstrip(' ')}))"
-
-    def constant(self, value: Scalar) -> str:
-        if not isinstance(value, Fraction):
-            return repr(value)
-        name = f"C_{value.numerator}_{value.denominator}".replace("-", "minus_")
-        self.constants[name] = value
+    def assigned(self, variable: str) -> str:
+        """The name of a variable that gets a new value: what was computed from the old one is forgotten."""
+        name = self.name(variable)
+        for scope in self.known:
+            for text in [t for t in scope if name in t]:
+                del scope[text]
         return name
-
-    def product(self, product: Product) -> str:
-        return " * ".join(map(self.factor, product)) or "1"
-
-    def factor(self, factor: Factor) -> str:
-        text = self.term(factor.term, factor.plain)
-        return f"NUMBER({text})" if factor.nullable else text
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 
-    def block(self, block: Block, depth: int, emit: str) -> None:
-        """The steps at one indentation; ``emit`` is the text that takes a key and a product, with {key} and {m}."""
+    def block(self, block: Block, depth: int) -> None:
         for step in block:
-            self.step(step, depth, emit)
+            self.step(step, depth)
 
-    def step(self, step: Step, depth: int, emit: str) -> None:
+    def inside(self, block: Block, depth: int) -> None:
+        with self.scope():
+            self.block(block, depth)
+
+    def step(self, step: Step, depth: int) -> None:
         match step:
             case Let(var, term, plain):
-                self.add(depth, f"{self.name(var)} = {self.term(term, plain)}")
+                text = self.term(term, plain).to(self.kinds[var], plain)
+                self.add(depth, f"{self.assigned(var)} = {text}")
             case Same() | Test():
-                self.tests(step, depth, emit)
+                self.tests(step, depth)
             case Get():
-                self.get(step, depth, emit)
+                self.get(step, depth)
             case Loop():
-                self.loop(step, depth, emit)
+                self.loop(step, depth)
             case Total(var, body):
-                self.add(depth, f"{self.name(var)} = 0")
-                self.block(body, depth, emit)
+                self.add(depth, f"{self.assigned(var)} = 0")
+                self.block(body, depth)
             case Add(var, product):
-                self.add(depth, f"{self.name(var)} += {self.product(product)}")
+                self.add(depth, f"{self.assigned(var)} += {self.product(product).to(self.kinds[var], True)}")
             case Nonzero(var, body):
-                self.add(depth, f"if {self.name(var)} != 0:")
-                self.block(body, depth + 1, emit)
+                self.add(depth, f"if {self.value(var).text}:")
+                self.inside(body, depth + 1)
             case Group(name, body):
-                self.add(depth, f"{self.name(name)} = {{}}")
-                self.block(body, depth, emit)
+                self.add(depth, f"{self.assigned(name)} = {{}}")
+                self.block(body, depth)
             case Put(name, keys, product):
-                self.add(depth, collect(self.name(name)).format(key=self.key(keys), m=self.product(product)))
+                key = self.key(keys, [self.kinds[k] for k in keys])
+                self.collect(depth, self.name(name), key, self.product(product).to(self.kinds[name], True))
             case EachGroup(name, keys, body):
-                self.add(depth, f"for {self.key(keys)}, GROUP_M in {self.name(name)}.items():")
-                self.add(depth + 1, "if GROUP_M != 0:")
-                self.block(body, depth + 2, emit)
-            case Emit(key, product):
-                self.add(depth, emit.format(key=self.key(key), m=self.product(product)))
+                names = "".join(f"{self.assigned(k)}, " for k in keys)
+                self.add(depth, f"for ({names.rstrip()}), GROUP_M in {self.name(name)}.items():")
+                self.add(depth + 1, "if GROUP_M:")
+                self.inside(body, depth + 2)
+            case Emit(key, product, view):
+                self.emit(depth, view, key, self.product(product))
             case _:
                 assert_never(step)
 
-    def tests(self, step: Test | Same, depth: int, emit: str) -> None:
+    def tests(self, step: Test | Same, depth: int) -> None:
         """Tests directly inside each other are one ``if``: Python allows a hundred levels, SQL more conjuncts."""
         conditions = [self.condition(step)]
         while len(step.body) == 1 and isinstance(step.body[0], (Test, Same)):
             step = step.body[0]
             conditions.append(self.condition(step))
         self.add(depth, f"if {' and '.join(conditions)}:")
-        self.block(step.body, depth + 1, emit)
+        self.inside(step.body, depth + 1)
 
     def condition(self, step: Test | Same) -> str:
         if isinstance(step, Same):
-            return f"{self.name(step.var)} == {self.term(step.term, step.plain)}"
-        op, left, right = step.compare.op, step.compare.left, step.compare.right
-        sides = [self.term(t, step.plain) for t in (left, right)]
-        if step.nullable:
-            return f"APPLY({op!r}, ({sides[0]}, {sides[1]}))"
-        return f"{sides[0]} {PYTHON.get(op, op)} {sides[1]}"
+            sides, plain = [self.value(step.var), self.term(step.term, step.plain)], False
+            return _compared("=", sides, plain)
+        op, terms = step.compare.op, (step.compare.left, step.compare.right)
+        sides = [self.term(t, step.plain) for t in terms]
+        if not step.nullable:
+            return _compared(op, sides, True)
+        if all(isinstance(t, (Var, Const)) for t in terms):
+            solid = [f"{s.text} is not None" for s, t in zip(sides, terms, strict=True) if isinstance(t, Var)]
+            return " and ".join([*solid, _compared(op, sides, True)])
+        return self.operator(op, sides, False).text
 
-    def get(self, step: Get, depth: int, emit: str) -> None:
-        value, source = self.name(step.value), step.source
-        if isinstance(source, View) and source.inputs:
-            self.add(depth, f"{value} = {map_name(source)}[{self.key(source.inputs)}].get({self.key(source.outputs)})")
-        else:
-            self.add(depth, f"{value} = {map_name(source)}.get({self.key(columns_of(source))})")
+    def get(self, step: Get, depth: int) -> None:
+        """A lookup; a view cache is asked for the map of its inputs first."""
+        source, kinds = step.source, self.program.columns[step.source.name]
+        n = len(source.inputs) if isinstance(source, View) else 0
+        names, store = columns_of(source), self.map_name(source)
+        key = self.once(depth, self.key(names[n:], kinds[n:]))
+        get = f"{store}[{self.key(names[:n], kinds[:n])}].content.get" if n else f"GET_{store}"
+        value = self.assigned(step.value)
+        self.add(depth, f"{value} = {get}({key})")
         self.add(depth, f"if {value} is not None:")
-        self.block(step.body, depth + 1, emit)
+        self.inside(step.body, depth + 1)
 
-    def loop(self, step: Loop, depth: int, emit: str) -> None:
-        source, names = step.source, columns_of(step.source)
-        if isinstance(source, View) and source.inputs:
-            names = source.outputs
-        at = tuple(i for i, n in enumerate(names) if n in step.bound)
-        value = self.name(step.value)
-        entries = self.entries(source, names, at)
-        self.add(depth, f"for KEY_{depth}, {value} in {entries}:")
-        first: dict[str, int] = {}
-        for i, n in enumerate(names):
-            if n in step.bound:
-                continue
-            if n in first:  # R(x, x)
-                self.add(depth + 1, f"if KEY_{depth}[{i}] != {self.name(n)}:")
-                self.add(depth + 2, "continue")
-            else:
-                first[n] = i
-                self.add(depth + 1, f"{self.name(n)} = KEY_{depth}[{i}]")
-        self.block(step.body, depth + 1, emit)
+    # -- loops ---------------------------------------------------------------------------------------------------------
 
-    def entries(self, source: View | Delta | Rel, names: tuple[str, ...], at: tuple[int, ...]) -> str:
-        """What a loop goes over: a whole map, or what an index has under the bound values."""
-        bound = self.key(names[i] for i in at)
-        if isinstance(source, View) and source.inputs:
-            held = f"{map_name(source)}[{self.key(source.inputs)}]"
-            return f"{held}.slice({at}, {bound})" if at else f"{held}.items()"
-        if not at:
-            return f"{map_name(source)}.items()"
-        return f"{map_name(source)}.slice({at}, {bound})"
+    def loop(self, step: Loop, depth: int) -> None:
+        source, entry = step.source, f"KEY_{depth}"
+        n = len(source.inputs) if isinstance(source, View) else 0
+        names, kinds = columns_of(source)[n:], self.program.columns[source.name][n:]
+        at = tuple(i for i, name in enumerate(names) if name in step.bound)
+        bound = self.bound(names, kinds, at)
+        value, store = self.assigned(step.value), self.map_name(source)
+        if n:
+            store = f"{store}[{self.key(columns_of(source)[:n], self.program.columns[source.name][:n])}]"
+            entries = f"{store}.slice({at}, {bound})" if at else f"{store}.content.items()"
+            self.add(depth, f"for {entry}, {value} in {entries}:")
+        elif at:
+            index = f"AT_{'_'.join(map(str, at))}_{store}"
+            self.indexes[index] = store, at
+            self.add(depth, f"for {entry} in {index}({bound}, ()):")
+        else:
+            self.add(depth, f"for {entry}, {value} in {store}.items():")
+        with self.scope():
+            cells = [] if n or not at else [(step.value, f"{value} = {store}[{entry}]")]
+            cells += self.cells(source, entry, [(i, names[i], kinds[i]) for i in range(len(names)) if i not in at])
+            self.remember(entry, names, kinds)
+            start, uses = len(self.lines), dict(self.uses)
+            self.repeated(source, entry, names, kinds, at, depth + 1)
+            self.block(step.body, depth + 1)
+            used = [f"{'    ' * (depth + 1)}{line}" for name, line in cells if self.uses[name] > uses.get(name, 0)]
+            self.lines[start:start] = used
+
+    def bound(self, names: tuple[str, ...], kinds: tuple[Kind, ...], at: tuple[int, ...]) -> str:
+        """What an index goes by: a value, or a tuple of several."""
+        if len(at) == 1:
+            return self.value(names[at[0]]).to(kinds[at[0]], plain=False)
+        return self.key([names[i] for i in at], [kinds[i] for i in at])
+
+    def cells(self, source: Atom, entry: str, free: list[tuple[int, str, Kind]]) -> list[tuple[str, str]]:
+        """For each variable that an entry gives a value, the line that does so."""
+        found: dict[str, str] = {}
+        for i, name, kind in free:
+            if name not in found:
+                cell = self.cell(source, entry, i, kind).to(self.kinds[name], plain=False)
+                found[name] = f"{self.assigned(name)} = {cell}"
+        return list(found.items())
+
+    def cell(self, source: Atom, entry: str, i: int, kind: Kind) -> Text:
+        """Views hold exact numbers; in a row, a DOUBLE is a ``float``."""
+        inexact = kind == DOUBLE and not isinstance(source, View)
+        return Text(f"EXACT({entry}[{i}])" if inexact else f"{entry}[{i}]", kind)
+
+    def repeated(
+        self, source: Atom, entry: str, names: tuple[str, ...], kinds: tuple[Kind, ...], at: tuple[int, ...], depth: int
+    ) -> None:
+        """R(x, x) where x has no value: a test."""
+        for i, name in enumerate(names):
+            if i not in at and name in names[:i]:
+                other = self.cell(source, entry, i, kinds[i])
+                self.add(depth, f"if not ({_compared('=', [self.value(name), other], False)}):")
+                self.add(depth + 1, "continue")
+
+    def remember(self, entry: str, names: tuple[str, ...], kinds: tuple[Kind, ...]) -> None:
+        """The entry's own key is a tuple that need not be made again."""
+        if all(self.kinds[name] == kind for name, kind in zip(names, kinds, strict=True)):
+            self.known[-1][tuple_text([self.name(name) for name in names])] = entry
+
+    # -- changes -------------------------------------------------------------------------------------------------------
+
+    def emit(self, depth: int, view: str, key: tuple[str, ...], product: Text) -> None:
+        n = len(self.program.columns[view]) - len(key)
+        at = self.key(key, self.program.columns[view][n:])
+        m = product.to(self.program.values[view], True)
+        if view in self.collected:
+            self.collect(depth, self.collected[view], at, m)
+        else:
+            self.change(depth, f"VIEW_{self.labels[view]}", at, m, self.bounds.get(view))
+
+    def collect(self, depth: int, into: str, key: str, m: str) -> None:
+        key = self.once(depth, key)
+        self.add(depth, f"{into}[{key}] = {into}.get({key}, 0) + {m}")
+
+    def change(self, depth: int, store: str, key: str, m: str, bounds: tuple[int, int] | None = None) -> None:
+        """R(t⃗) += m, in place: a method of the store is called only where a key comes or goes."""
+        key, m = self.once(depth, key), self.once(depth, m)
+        self.add(depth, f"N = GET_{store}({key})")
+        self.add(depth, "if N is None:")
+        self.add(depth + 1, f"CREATE_{store}({key}, {m})")
+        if bounds is not None:
+            self.add(depth + 1, f"N = {m}")
+        self.add(depth, f"elif N := N + {m}:")
+        self.add(depth + 1, f"{store}[{key}] = N")
+        self.add(depth, "else:")
+        self.add(depth + 1, f"DROP_{store}({key})")
+        if bounds is not None:
+            self.add(depth, f"if not {bounds[0]} <= N <= {bounds[1]}:")
+            self.add(depth + 1, f"SUSPECT_{store}({key})")
+
+    def map_name(self, source: Atom) -> str:
+        """Capitals, which no variable gets: see :meth:`Terms.name`."""
+        kind = {Rel: "TABLE", Delta: "DELTA", View: "VIEW"}[type(source)]
+        return f"{kind}_{self.labels[source.name]}"
 
 
-def map_name(source: View | Delta | Rel) -> str:
-    """Capitals, which no variable gets: see :meth:`Source.name`."""
-    match source:
-        case View(name, _, _):
-            return f"VIEW_{name}"
-        case Delta(name, _):
-            return f"DELTA_{name}"
-        case Rel():
-            raise ValueError(f"a statement reads views, not the base table {source.text}")
-
-
-def collect(into: str) -> str:
-    """Text that adds {m} to {key} of a dictionary."""
-    return f"{into}[{{key}}] = {into}.get({{key}}, 0) + {{m}}"
+def _compared(op: str, sides: list[Text], plain: bool) -> str:
+    common = comparable([s.kind for s in sides])
+    left, right = (s.to(common, plain) for s in sides)
+    return f"{left} {PYTHON.get(op, op)} {right}"

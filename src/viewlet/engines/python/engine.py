@@ -1,130 +1,107 @@
-"""The Python tier as an engine: the interpreter's stores, with a generated function in the place of each trigger."""
+"""The Python tier as an engine: a generated function in the place of each trigger, written when it first fires."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any, Literal
 
-from viewlet.algebra.evaluate import Entries, Env, Key
-from viewlet.algebra.terms import Number, Scalar, apply
-from viewlet.engines.interpreter import Interpreter
-from viewlet.engines.python.emit import Source, collect
+from viewlet.engines.python.emit import Source
+from viewlet.engines.python.source import labels, trigger_source
+from viewlet.engines.python.terms import FUNCTIONS
+from viewlet.engines.state import State
 from viewlet.engines.store import Map
-from viewlet.program.lower import Lowering, Scope
+from viewlet.program.encoding import Row, decode, view_codec
+from viewlet.program.lower import Lowering
 from viewlet.program.nulls import nullable_columns
-from viewlet.program.text import statement_to_text
-from viewlet.program.trigger import Program, Statement, Trigger
+from viewlet.program.trigger import Program, Trigger
+from viewlet.program.typing import Kinds, Unfit, program_kinds
 
-Fire = Callable[..., None]
-
-
-def number(value: Scalar) -> Scalar:
-    """NULL adds nothing to a sum."""
-    return 0 if value is None else value
+Fire = Callable[[Row], None]
 
 
-def nonzero(entries: Entries) -> Entries:
-    return {key: m for key, m in entries.items() if m != 0}
+class PythonEngine(State):
+    """As exact as the interpreter, and far faster: no query is walked when an event arrives.
 
+    Its views hold scaled integers. A trigger that no code can be written for is evaluated like the interpreter's.
+    """
 
-class PythonEngine(Interpreter):
-    """As exact as the interpreter, and some ten times as fast: no query is walked when an event arrives."""
+    def __init__(self, program: Program, tables: Mapping[str, Mapping[Row, int]] | None = None) -> None:
+        self._kinds = _kinds(program)
+        kinds = self._kinds or Kinds()
+        codecs = {name: view_codec(kinds.columns[name], value) for name, value in kinds.values.items()}
+        super().__init__(program, tables, codecs)
+        self._lowering = Lowering(nullable_columns(program))
+        self._fires: dict[str, dict[str, Fire]] = {"+": {}, "-": {}, "Δ": {}}
+        self._scope = self._names()
 
-    def __init__(self, program: Program, tables: Mapping[str, Mapping[Key, Number]] | None = None) -> None:
-        super().__init__(program, tables)
-        self.source = python_source(program)
-        self._generated = self._load(program)
+    def apply(self, kind: Literal["+", "-"], relation: str, row: Row) -> None:
+        """±R(t⃗)."""
+        fire = self._fires[kind].get(relation)
+        if fire is None:
+            fire = self._fires[kind][relation] = self._write(kind, relation)
+        fire(row)
 
-    def _fire(self, trigger: Trigger, env: Env) -> None:
-        generated = self._generated.get(trigger)
-        if generated is None:
-            super()._fire(trigger, env)
-        else:
-            generated(*env.values())
+    def apply_bulk(self, relation: str, entries: Mapping[Row, int]) -> None:
+        """ΔR."""
+        fires = self._fires["Δ"]
+        if relation not in fires:
+            fires[relation] = self._write("Δ", relation)
+        self._apply_bulk(relation, entries, lambda: fires[relation](()))
 
-    def _load(self, program: Program) -> dict[Trigger, Fire]:
-        statements = {
-            f"REFRESH_{i}_{j}": partial(self.refresh, s)
-            for i, t in enumerate(program.triggers)
-            for j, s in enumerate(t.statements)
-        }
-        adds = {f"ADD_{name}": store.add for name, store in self._views.items() if isinstance(store, Map)}
-        scope: dict[str, object] = {
-            "APPLY": apply,
-            "NUMBER": number,
-            "NONZERO": nonzero,
-            **{f"DELTA_{name}": update for name, update in self._deltas.items()},
-            **{f"VIEW_{name}": store for name, store in self._views.items()},
-            **statements,
-            **adds,
-            **self.source.constants,
-        }
+    def source(self, trigger: Trigger) -> Source:
+        """The code of a trigger; ``Unfit`` where kinds do not hold its values."""
+        if self._kinds is None:
+            raise Unfit("the program has values that no kind holds")
+        return trigger_source(self._program, trigger, self._kinds, self._lowering, self._bounds)
+
+    # -- writing the code ----------------------------------------------------------------------------------------------
+
+    def _write(self, kind: Literal["+", "-", "Δ"], relation: str) -> Fire:
+        trigger = self._trigger(kind, relation)
+        if trigger is None:
+            return partial(self._change_table, kind, relation)
         try:
-            code = compile("\n".join(self.source.lines), f"<triggers of {len(program.views)} views>", "exec")
-        except SyntaxError:  # more than twenty loops inside each other: Python compiles no such code
-            return {}
+            source = self.source(trigger)
+            code = compile("\n".join(source.lines), f"<{trigger.event}>", "exec")
+        except (Unfit, SyntaxError):  # Python takes no more than twenty loops inside each other
+            return partial(self._evaluated, trigger)
+        statements = {f"REFRESH_{i}": partial(self._refresh, s) for i, s in enumerate(trigger.statements)}
+        indexes = {name: self._maps[store].index(at).get for name, (store, at) in source.indexes.items()}
+        scope: dict[str, Any] = {**self._scope, **statements, **indexes, **source.constants}
         exec(code, scope)
-        return {t: scope[f"fire_{i}"] for i, t in enumerate(program.triggers)}  # type: ignore[misc]
+        fire: Fire = scope["fire"]
+        return fire
+
+    def _evaluated(self, trigger: Trigger, row: Row) -> None:
+        self._evaluate_trigger(trigger, row)
+        self._change_table(trigger.event.kind, trigger.event.relation, row)
+
+    def _change_table(self, kind: str, relation: str, row: Row) -> None:
+        if kind != "Δ":
+            self._tables[relation].add(row, 1 if kind == "+" else -1)
+
+    def _names(self) -> dict[str, object]:
+        """What the code of a trigger may name."""
+        label = labels(self._program)
+        self._maps = {
+            **{f"TABLE_{label[name]}": table for name, table in self._tables.items()},
+            **{f"DELTA_{label[name]}": update for name, update in self._deltas.items()},
+            **{f"VIEW_{label[name]}": view for name, view in self._views.items() if isinstance(view, Map)},
+        }
+        caches = {f"VIEW_{label[name]}": view for name, view in self._views.items() if not isinstance(view, Map)}
+        suspects = {f"SUSPECT_VIEW_{label[name]}": partial(self._suspect, name) for name in self._bounds}
+        scope: dict[str, object] = {**FUNCTIONS, "EXACT": decode, **caches, **suspects}
+        scope |= {"SUSPECTS": self._suspects, "SETTLE": self._settle}
+        for name, store in self._maps.items():
+            scope |= {name: store.content, f"GET_{name}": store.content.get}
+            scope |= {f"CREATE_{name}": store.create, f"DROP_{name}": store.drop}
+        return scope
 
 
-def python_source(program: Program) -> Source:
-    """Every trigger of a program as a Python function ``fire_i`` of the event's parameters."""
-    source = Source()
-    lowering = Lowering(nullable_columns(program))
-    for i, trigger in enumerate(program.triggers):
-        source.names.clear()
-        params = ", ".join(source.name(p) for p in trigger.event.params)
-        source.add(0, f"def fire_{i}({params}):")
-        source.add(1, repr(f"on {trigger.event}"))
-        _emit_trigger(source, lowering, program, trigger, i)
-        source.add(0, "")
-    return source
-
-
-def _emit_trigger(source: Source, lowering: Lowering, program: Program, trigger: Trigger, i: int) -> None:
-    """Buffered changes first, against the state before the trigger; then each statement in its turn."""
-    buffered = [(j, s) for j, s in enumerate(trigger.statements) if s.buffered]
-    for j, statement in buffered:
-        _emit_collected(source, lowering, program, trigger, statement, f"CHANGE_{j}")
-    for j, statement in enumerate(trigger.statements):
-        for line in statement_to_text(statement, trigger.event.params).splitlines():
-            source.add(1, f"# {line}")
-        if statement.buffered:
-            source.add(1, f"REFRESH_{i}_{j}(CHANGE_{j})")
-        elif statement.op == ":=" or program.view(statement.target.name).is_cache:
-            _emit_collected(source, lowering, program, trigger, statement, f"CHANGE_{j}")
-            source.add(1, f"REFRESH_{i}_{j}(CHANGE_{j})")
-        else:
-            scope = _scope(program, trigger, statement)
-            block = lowering.change(statement.expression, statement.target.outputs, scope)
-            source.block(block, 1, f"ADD_{statement.target.name}({{key}}, {{m}})")
-
-
-def _emit_collected(
-    source: Source, lowering: Lowering, program: Program, trigger: Trigger, statement: Statement, into: str
-) -> None:
-    """The change as a dictionary for each input tuple that the target holds; a view without inputs holds ⟨⟩."""
-    block = lowering.change(statement.expression, statement.target.outputs, _scope(program, trigger, statement))
-    if not program.view(statement.target.name).is_cache:
-        source.add(1, "ENTRIES = {}")
-        source.block(block, 1, collect("ENTRIES"))
-        source.add(1, f"{into} = {{(): NONZERO(ENTRIES)}}")
-        return
-    source.add(1, f"{into} = {{}}")
-    source.add(1, f"for GIVEN in VIEW_{statement.target.name}.held():")
-    for k, name in enumerate(statement.target.inputs):
-        if name in trigger.event.params:  # foreach x⃗_in do, where the statement is about one value of x
-            source.add(2, f"if GIVEN[{k}] != {source.name(name)}:")
-            source.add(3, f"{into}[GIVEN] = None")
-            source.add(3, "continue")
-        else:
-            source.add(2, f"{source.name(name)} = GIVEN[{k}]")
-    source.add(2, "ENTRIES = {}")
-    source.block(block, 2, collect("ENTRIES"))
-    source.add(2, f"{into}[GIVEN] = NONZERO(ENTRIES)")
-
-
-def _scope(program: Program, trigger: Trigger, statement: Statement) -> Scope:
-    columns = program.relation(trigger.event.relation).columns if trigger.event.params else ()
-    solid = [p for p, c in zip(trigger.event.params, columns, strict=True) if not c.nullable]
-    return Scope(frozenset(trigger.event.params) | frozenset(statement.target.inputs), frozenset(solid))
+def _kinds(program: Program) -> Kinds | None:
+    """None where no kind holds some value exactly: the views then hold scalars, as the interpreter's do."""
+    try:
+        return program_kinds(program)
+    except Unfit:
+        return None

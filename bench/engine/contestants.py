@@ -1,0 +1,197 @@
+"""Who keeps a view fresh after every event, and how fast: each contestant is one function, and each answer is checked.
+
+Times are CPU seconds of this process. The trigger programs and the native engine take the whole stream. Slower ones
+start with the rows of the steady state and take events until their time is up; the interpreter does so on a stream
+with a hundredth of the live rows, or it would not get there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+import viewlet
+from bench.engine.answers import Referee, answer, check
+from bench.engine.triggers import Kept, Run, Triggers, generated_source, hand_source, hand_written
+from bench.engine.workload import Row, Workload, survivors, workload
+from viewlet.errors import Error
+from viewlet.workloads.bulk import BulkStream
+
+BATCH = 10_000  # events of one Arrow batch or one list
+CHUNK = 100  # events between two looks at the clock
+TUPLES = 200_000  # events for the contestants that take Python objects
+
+
+class SkippedError(Exception):
+    """A contestant that cannot run here and now; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    repetitions: int = 5
+    seconds: float = 3.0  # for a contestant that does not take the whole stream
+    tuples: int = TUPLES
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    events: int
+    seconds: float
+    rows: list[Row]
+    kept: list[Kept] = field(default_factory=list)
+
+    @property
+    def rate(self) -> float:
+        return self.events / self.seconds
+
+
+Contestant = Callable[[Workload, Limits], Measured]
+
+
+# -- the triggers alone ------------------------------------------------------------------------------------------------
+
+
+def hand(w: Workload, limits: Limits) -> Measured:
+    """The upper bound: what an expert would write for this one query."""
+    if not hand_written(w.name).exists():
+        raise SkippedError("nobody wrote it by hand")
+    return _triggers(hand_source(w.name), w, limits)
+
+
+def native_triggers(w: Workload, limits: Limits) -> Measured:
+    try:
+        source = generated_source(viewlet.compile(w.script))
+    except ImportError as missing:
+        raise SkippedError(f"no emitter: {missing}") from missing
+    return _triggers(source, w, limits)
+
+
+def _triggers(source: str, w: Workload, limits: Limits) -> Measured:
+    """The best of several runs; all of them, and one that stops early, must be right."""
+    program = Triggers(source, w)
+    early = w.stream.between(0, len(w.stream) // 3)
+    check("the program, a third of the way,", program.run(early).rows, answer(w, early))
+    runs = [program.run(w.stream) for _ in range(limits.repetitions)]
+    right = answer(w, w.stream)
+    for run in runs:
+        check("the program", run.rows, right)
+    best: Run = min(runs, key=lambda run: run.seconds)
+    return Measured(len(w.stream), best.seconds, best.rows, best.kept)
+
+
+# -- the native engine as users meet it: base tables, checked deletes --------------------------------------------------
+
+
+def native_batches(w: Workload, limits: Limits) -> Measured:
+    """``apply`` with Arrow batches."""
+    return _whole(w, w.stream, [(b,) for b in w.stream.batches(BATCH)], lambda db, batch: db.apply(batch))
+
+
+def native_inserts(w: Workload, limits: Limits) -> Measured:
+    """``insert`` with Arrow tables, relation by relation: how a database is filled."""
+    stream = w.inserts_only()
+    tables = [
+        (name, table.slice(start, BATCH))
+        for _, name, table in stream.runs()
+        for start in range(0, table.num_rows, BATCH)
+    ]
+    return _whole(w, stream, tables, lambda db, name, table: db.insert(name, table))
+
+
+def native_lists(w: Workload, limits: Limits) -> Measured:
+    """``apply`` with lists of (op, relation, tuple)."""
+    stream = w.stream.between(0, limits.tuples)
+    events = stream.events()
+    return _whole(w, stream, [(b,) for b in iter(lambda: list(islice(events, BATCH)), [])], lambda db, b: db.apply(b))
+
+
+def native_single(w: Workload, limits: Limits) -> Measured:
+    """``insert`` and ``delete`` with one tuple a call."""
+    stream = w.stream.between(0, limits.tuples)
+    return _whole(w, stream, list(stream.events()), _change)
+
+
+def _change(db: viewlet.Database, op: str, relation: str, row: Row) -> None:
+    (db.insert if op == "+" else db.delete)(relation, row)
+
+
+def _whole(w: Workload, stream: BulkStream, parts: list[tuple], do: Callable[..., None]) -> Measured:  # type: ignore[type-arg]
+    with _native(w) as db:
+        start = time.process_time()
+        for part in parts:
+            do(db, *part)
+        seconds = time.process_time() - start
+        rows = db.view(w.name).rows()
+    check("the native engine", rows, answer(w, stream))
+    return Measured(len(stream), seconds, rows)
+
+
+def _native(w: Workload) -> viewlet.Database:
+    try:
+        return w.opened("native", wait_native=True)
+    except (Error, TypeError) as refused:
+        raise SkippedError(f'engine="native" is refused: {refused}') from refused
+
+
+# -- the others, for a bounded time ------------------------------------------------------------------------------------
+
+
+def python_tier(w: Workload, limits: Limits) -> Measured:
+    return _in_stride(w, limits, "python")
+
+
+def interpreter(w: Workload, limits: Limits) -> Measured:
+    return _in_stride(workload(w.name, shrunk=True), limits, "interpreter")
+
+
+def _in_stride(w: Workload, limits: Limits, engine: str) -> Measured:
+    """Insert the rows of the steady state, untimed, one by one: what is quadratic in a bulk would never end."""
+    with w.opened(engine) as db:
+        for name, table in survivors(w.stream.between(0, w.warm)).items():
+            db.apply(("+", name, row) for row in zip(*(c.to_pylist() for c in table.columns), strict=True))
+        done, seconds = _timed(w, limits, db.apply)
+        rows = db.view(w.name).rows()
+    check(f"the {engine} engine", rows, answer(w, w.stream.between(0, w.warm + done)))
+    return Measured(done, seconds, rows)
+
+
+def duckdb(w: Workload, limits: Limits) -> Measured:
+    """Evaluates the query anew after every event."""
+    referee = Referee(w, survivors(w.stream.between(0, w.warm)))
+    rows: list[Row] = []
+
+    def refresh(events: list[tuple[str, str, Row]]) -> None:
+        for event in events:
+            referee.change(*event)
+            rows[:] = referee.rows()
+
+    done, seconds = _timed(w, limits, refresh, chunk=1)
+    check("DuckDB", rows, answer(w, w.stream.between(0, w.warm + done)))
+    return Measured(done, seconds, rows)
+
+
+def _timed(w: Workload, limits: Limits, apply: Callable[[list], None], chunk: int = CHUNK) -> tuple[int, float]:  # type: ignore[type-arg]
+    """Events taken from the steady state on, and the seconds they took."""
+    events: Iterator[tuple[str, str, Row]] = w.stream.between(w.warm, len(w.stream)).events()
+    done, seconds = 0, 0.0
+    while seconds < limits.seconds and (part := list(islice(events, chunk))):
+        start = time.process_time()
+        apply(part)
+        seconds += time.process_time() - start
+        done += len(part)
+    return done, seconds
+
+
+CONTESTANTS: dict[str, Contestant] = {
+    "hand": hand,
+    "triggers": native_triggers,
+    "arrow": native_batches,
+    "fill": native_inserts,
+    "lists": native_lists,
+    "single": native_single,
+    "python": python_tier,
+    "interpreter": interpreter,
+    "duckdb": duckdb,
+}

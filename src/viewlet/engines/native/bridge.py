@@ -1,0 +1,199 @@
+"""A compiled program's state behind typed functions; what the module reports becomes an error that a user can read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from typing import Any, NoReturn, Protocol
+
+from viewlet.errors import DataError, Error, OverflowError_
+from viewlet.program.encoding import Cell, Row
+from viewlet.program.trigger import Program, ResultColumn
+
+Sum = int | tuple[float, float]  # an integer of the view's last place, or hi + lo
+Convert = Callable[[int, object, int], Row]  # relation, a row in any form, its number ↦ the row's cells
+Report = tuple[str, Any] | None
+WIDEST = 39  # digits of 128 bits
+Capsule = Any  # a PyCapsule of the Arrow C data interface
+
+
+class Module(Protocol):
+    """What a program's shared object offers; ``state`` is what ``create`` made. See runtime/module.hpp."""
+
+    def create(self, convert: Convert, keep_tables: bool) -> object: ...
+    def names(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]: ...
+    def one(self, state: object, relation: int, times: int, row: object) -> Report: ...
+    def many(self, state: object, relation: int, times: int, rows: Sequence[object]) -> Report: ...
+    def events(self, state: object, events: Sequence[object]) -> Report: ...
+    def arrow_rows(self, state: object, relation: int, times: int, schema: Capsule, array: Capsule) -> Report | str: ...
+    def arrow_events(self, state: object, schema: Capsule, array: Capsule) -> Report | str: ...
+    def load(self, state: object, relation: int, rows: Sequence[Row], times: int) -> Report: ...
+    def count(self, state: object, relation: int, row: Row) -> int: ...
+    def table(self, state: object, relation: int) -> list[tuple[Row, int]]: ...
+    def find(self, state: object, view: int, key: Row) -> Sum | None: ...
+    def entries(self, state: object, view: int) -> list[tuple[Row, Sum]]: ...
+    def put(self, state: object, view: int, key: Row, value: Sum) -> Report: ...
+    def size(self, state: object, view: int) -> int: ...
+    def rows(self, state: object, result: int) -> tuple[Any, ...]: ...
+    def memory(self, state: object) -> tuple[tuple[str, int, int], ...]: ...
+    def reset(self, state: object) -> None: ...
+
+
+class SpoiledError(Error):
+    """A trigger met a number that it cannot hold: the tables are as before, the views must be built anew from them."""
+
+    def __init__(self, view: str, message: str) -> None:
+        self.view = view
+        super().__init__(f"view {view}: {message}")
+
+
+class SpoiledOverflowError(SpoiledError, OverflowError_):
+    """The same, where a number left its type."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowRows:
+    """A result as a struct array; every Arrow library takes it without a copy, but only once."""
+
+    schema: Capsule
+    array: Capsule
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[Capsule, Capsule]:
+        return self.schema, self.array
+
+
+class NativeState:
+    """Relations and views go by name. An update is done whole, or raises and (but for ``SpoiledError``) did nothing.
+
+    ``convert`` is asked for the rows that are not plain tuples of plain values. No garbage collector sees through the
+    module's state, so it must not refer to this object or to its engine.
+    """
+
+    def __init__(self, module: Module, program: Program, convert: Convert, *, keep_tables: bool = True) -> None:
+        self._module, self._program = module, program
+        self._state = module.create(convert, keep_tables)
+        relations, views, results = module.names()
+        self._relations = {name: i for i, name in enumerate(relations)}
+        self._views = {name: i for i, name in enumerate(views)}
+        self._results = {name: i for i, name in enumerate(results)}
+
+    # -- updates -------------------------------------------------------------------------------------------------------
+
+    def one(self, relation: str, times: int, row: object) -> None:
+        if report := self._module.one(self._state, self._relations[relation], times, row):
+            self._refuse(report, lambda number: (relation, row))
+
+    def many(self, relation: str, times: int, rows: Sequence[object]) -> None:
+        if report := self._module.many(self._state, self._relations[relation], times, rows):
+            self._refuse(report, lambda number: (relation, rows[number]))
+
+    def events(self, events: Sequence[Any]) -> int | None:
+        """The number of an event that is no (op, relation, row) or is for a static table: then nothing was done."""
+        report = self._module.events(self._state, events)
+        if report and report[0] in ("event", "static"):
+            return int(report[1])
+        if report:
+            self._refuse(report, lambda number: (str(self._named(events[number][1])), events[number][2]))
+        return None
+
+    def arrow_rows(self, relation: str, times: int, batch: Any) -> bool:
+        """False, and nothing done, where the batch must be taken row by row."""
+        capsules = batch.__arrow_c_array__()
+        report = self._module.arrow_rows(self._state, self._relations[relation], times, *capsules)
+        return self._arrow_done(report, lambda number: (relation, batch.slice(number, 1).to_pylist()[0]))
+
+    def arrow_events(self, batch: Any) -> bool:
+        report = self._module.arrow_events(self._state, *batch.__arrow_c_array__())
+
+        def given(number: int) -> tuple[str, object]:
+            event = batch.slice(number, 1).to_pylist()[0]
+            return event["relation"], event["row"] if "row" in event else event[event["relation"]]
+
+        return self._arrow_done(report, given)
+
+    def _arrow_done(self, report: Report | str, given: Callable[[int], tuple[str, object]]) -> bool:
+        if report == "slow":
+            return False
+        if isinstance(report, tuple):
+            self._refuse(report, given)
+        return True
+
+    def _named(self, relation: str | int) -> str:
+        return list(self._relations)[relation] if isinstance(relation, int) else relation
+
+    def _refuse(self, report: tuple[str, Any], given: Callable[[int], tuple[str, object]]) -> NoReturn:
+        match report:
+            case ("missing", number):
+                relation, row = given(number)
+                raise DataError(f"{row!r} is not there", relation=relation, row=number, value=row)
+            case ("static", number):
+                relation, row = given(number)
+                raise DataError("a static table has no triggers: load it", relation=relation, row=number, value=row)
+            case ("overflow", view):
+                raise SpoiledOverflowError(view, "a number no longer fits 128 bits or its declared type")
+            case ("inexact", view):
+                raise SpoiledError(view, "a number has more decimals than its place")
+            case ("wild", view):
+                raise SpoiledError(view, "an infinity or NaN where it could not be taken back")
+        raise AssertionError(f"the native module reports {report}")
+
+    # -- base tables ---------------------------------------------------------------------------------------------------
+
+    def load(self, relation: str, rows: Sequence[Row], times: int = 1) -> None:
+        """Into the base table alone: no trigger fires."""
+        if report := self._module.load(self._state, self._relations[relation], rows, times):
+            self._refuse(report, lambda number: (relation, rows[number]))
+
+    def count(self, relation: str, row: Row) -> int:
+        return self._module.count(self._state, self._relations[relation], row)
+
+    def table(self, relation: str) -> dict[Row, int]:
+        return dict(self._module.table(self._state, self._relations[relation]))
+
+    # -- views ---------------------------------------------------------------------------------------------------------
+
+    def find(self, view: str, key: Row) -> Sum | None:
+        """None where the multiplicity is 0."""
+        return self._module.find(self._state, self._views[view], key)
+
+    def entries(self, view: str) -> list[tuple[Row, Sum]]:
+        return self._module.entries(self._state, self._views[view])
+
+    def put(self, view: str, key: Row, value: Sum) -> None:
+        """Add to an entry; it is base rows that hold the texts of keys, so load them before the next update."""
+        if report := self._module.put(self._state, self._views[view], key, value):
+            self._refuse(report, lambda number: (view, key))
+
+    def size(self, view: str) -> int:
+        return self._module.size(self._state, self._views[view])
+
+    def has_result(self, name: str) -> bool:
+        return name in self._results
+
+    def rows(self, result: str) -> ArrowRows:
+        """The rows of a result; a value that its column's type cannot hold is an error, never another number."""
+        match self._module.rows(self._state, self._results[result]):
+            case ("unfit", column, value):
+                raise _unfit(result, self._program.result(result).columns[column], value)
+            case (str() as kind, _):
+                raise OverflowError_(f"view {result}: {kind}: a number cannot be computed exactly")
+            case (schema, array):
+                return ArrowRows(schema, array)
+        raise AssertionError("a result is two capsules or a report")
+
+    # -- the whole -----------------------------------------------------------------------------------------------------
+
+    def memory(self) -> tuple[tuple[str, int, int], ...]:
+        """(map, entries, bytes), the texts last."""
+        return self._module.memory(self._state)
+
+    def reset(self) -> None:
+        self._module.reset(self._state)
+
+
+def _unfit(result: str, column: ResultColumn, value: int) -> OverflowError_:
+    shown: Cell | Decimal = value
+    if column.type.kind == "DECIMAL":
+        shown = Decimal(value).scaleb(-column.type.scale, Context(prec=WIDEST))
+    return OverflowError_(f"{result}.{column.name}: {shown} no longer fits {column.type}")

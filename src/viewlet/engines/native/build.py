@@ -1,0 +1,203 @@
+"""From C++ text to a loaded extension module: one compiler run for each program, ever, however many processes ask."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import hashlib
+import importlib.machinery
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import ModuleType
+
+from viewlet.engines.native.compiler import Compiler, first_working
+from viewlet.errors import Error
+
+RUNTIME = Path(__file__).parent / "runtime"
+KEPT_ARTEFACTS = 200
+ABANDONED_SECONDS = 86_400  # a process that was killed leaves its draft behind
+SHOWN_LINES = 12
+BRIDGE = '#include "module.hpp"\n'
+
+
+def open_module(source: str, name: str) -> ModuleType | None:
+    """The module ``name`` that ``source`` defines, built if need be; None where there is no compiler."""
+    path = build(source)
+    if path is None:
+        return None
+    try:
+        return load(path, name)
+    except ImportError:  # pruned by another process between the two steps, or made by another system's linker
+        path.unlink(missing_ok=True)
+    path = build(source)
+    try:
+        return None if path is None else load(path, name)
+    except ImportError as error:
+        raise Error(f"the native program was built but does not load: {error}") from error
+
+
+def build(source: str) -> Path | None:
+    """The shared object of ``source``: from the cache, or compiled while others that ask for it wait."""
+    compiler = find_compiler()
+    if compiler is None:
+        return None
+    path = artefact(source, compiler)
+    try:
+        _ensure(path, lambda: _compile(source, path, compiler, (str(_bridge(compiler)),)))
+    except OSError as error:
+        raise Error(f"the native program could not be written to {path.parent}: {error}") from error
+    return path
+
+
+def find_compiler() -> Compiler | None:
+    return first_working(cache_directory())
+
+
+def artefact(source: str, compiler: Compiler, suffix: str = ".so") -> Path:
+    """Where the shared object belongs: named by everything that could make it another one."""
+    digest = hashlib.sha256()
+    parts = [source, *(p.name + "\0" + p.read_text() for p in sorted(RUNTIME.glob("*.hpp")))]
+    for part in (*parts, *compiler.flags, compiler.identity, _cpu()):
+        digest.update(part.encode() + b"\0")
+    return cache_directory() / f"{digest.hexdigest()[:32]}{suffix}"
+
+
+def _bridge(compiler: Compiler) -> Path:
+    """The half of each module that is the same for all programs, and the larger one: compiled once."""
+    path = artefact(BRIDGE, compiler, ".o")
+    _ensure(path, lambda: _compile(BRIDGE, path, compiler, ("-c",)))
+    return path
+
+
+def load(path: Path, name: str) -> ModuleType:
+    loader = importlib.machinery.ExtensionFileLoader(name, str(path))
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+# -- the cache ---------------------------------------------------------------------------------------------------------
+
+
+def cache_directory() -> Path:
+    """``$VIEWLET_CACHE`` or the user's cache directory; where that cannot be written, one for this process alone."""
+    chosen = os.environ.get("VIEWLET_CACHE")
+    directory = Path(chosen) if chosen else _user_cache() / "viewlet"
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError:
+        return _own_directory()
+    return directory if os.access(directory, os.W_OK | os.X_OK) else _own_directory()
+
+
+def _user_cache() -> Path:
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+
+
+@functools.cache
+def _own_directory() -> Path:
+    directory = tempfile.mkdtemp(prefix="viewlet-")
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return Path(directory)
+
+
+def _ensure(path: Path, make: Callable[[], None]) -> None:
+    """Make the file unless it is there and whole; of all processes that want it, one does."""
+    if not _is_whole(path):
+        with _locked(path.with_suffix(".lock")):
+            if not _is_whole(path):  # else another process made it while this one waited
+                make()
+                _prune(path.parent)
+    with suppress(OSError):
+        os.utime(path)  # the newest use, not the newest build, is what _prune keeps
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    import fcntl  # not at the top: a system without it has no compiler for us either, but imports this module
+
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # released when the file is closed, also by a crash
+        yield
+
+
+def _is_whole(path: Path) -> bool:
+    """The checksum beside the artefact is that of its bytes: nothing truncated, nothing half-written."""
+    try:
+        return path.with_suffix(".sum").read_text() == _checksum(path)
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _checksum(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _prune(directory: Path) -> None:
+    """Removing one that is in use is harmless: a loaded object stays mapped, a waiting process builds it again."""
+    made = [*directory.glob("*.so"), *directory.glob("*.o")]
+    for old in sorted(made, key=_last_use, reverse=True)[KEPT_ARTEFACTS:]:
+        for suffix in (old.suffix, ".sum", ".cpp", ".lock"):
+            old.with_suffix(suffix).unlink(missing_ok=True)
+    for draft in directory.glob("*.tmp"):
+        if time.time() - _last_use(draft) > ABANDONED_SECONDS:
+            draft.unlink(missing_ok=True)
+
+
+def _last_use(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+@functools.cache
+def _cpu() -> str:
+    """What ``native`` means on this machine: a cache in a shared home directory serves several kinds."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line for line in lines if line.startswith(("flags", "Features")))
+    except (OSError, StopIteration):
+        return platform.processor() + platform.version()
+
+
+# -- the compiler run --------------------------------------------------------------------------------------------------
+
+
+def _compile(source: str, path: Path, compiler: Compiler, more: tuple[str, ...]) -> None:
+    """Compile under a name that no one looks for; the rename, last, makes it visible at once and whole."""
+    kept, made = path.with_suffix(".cpp"), path.with_name(f"{path.stem}.{uuid.uuid4().hex}.tmp")
+    try:
+        _write(kept, source)
+        ran = compiler.run(kept, made, f"-I{RUNTIME}", "-DVIEWLET_SEPARATE_MODULE", *more)
+        if ran.returncode != 0 or not made.exists():
+            raise _refusal(compiler, ran, kept)
+        _write(path.with_suffix(".sum"), _checksum(made))
+        made.replace(path)
+    finally:
+        made.unlink(missing_ok=True)
+
+
+def _write(path: Path, text: str) -> None:
+    whole = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
+    whole.write_text(text)
+    whole.replace(path)
+
+
+def _refusal(compiler: Compiler, ran: subprocess.CompletedProcess[str], kept: Path) -> Error:
+    said = "\n".join((ran.stderr or ran.stdout).splitlines()[:SHOWN_LINES])
+    return Error(f"{compiler.command[0]} did not compile the native program; its source is in {kept}\n{said}")

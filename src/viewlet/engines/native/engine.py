@@ -1,0 +1,240 @@
+"""The native engine: a program compiled to machine code, its state outside Python, behind the protocol of engines."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, NoReturn, cast
+
+from viewlet.algebra.evaluate import UNBOUND, Entries, Key, Pattern, evaluate
+from viewlet.algebra.query import Atom, Rel, View, relations
+from viewlet.algebra.terms import Number, Scalar
+from viewlet.engines.base import Engine
+from viewlet.engines.native.bridge import ArrowRows, Module, NativeState, SpoiledError, Sum
+from viewlet.engines.native.build import open_module
+from viewlet.engines.native.emit import native
+from viewlet.engines.tables import tables_reader
+from viewlet.errors import OverflowError_
+from viewlet.program.encoding import Cell, Row, decode
+from viewlet.program.limits import limits
+from viewlet.program.trigger import Program
+from viewlet.program.typing import DOUBLE, Exact, Kind, Kinds, program_kinds
+
+BRIDGE = """
+#include "bridge.hpp"
+VIEWLET_MODULE({name}, viewlet::Program)
+"""
+
+
+class Cells(tuple[Cell, ...]):
+    """A row that is in cells already, which no fast path mistakes for one of the user's values."""
+
+
+RowConverter = Callable[[int, object, int], Row]  # relation, a user's row, its number ↦ cells, or DataError
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A program as a loaded module."""
+
+    program: Program
+    kinds: Kinds
+    module: Module
+
+
+def compile_program(program: Program) -> Compiled | None:
+    """From the cache, or by a compiler run; None where there is no compiler. Unfit: a number has no fixed width."""
+    source = native(program).source
+    name = f"viewlet_native_{hashlib.sha256(source.encode()).hexdigest()[:16]}"
+    module = open_module(source + BRIDGE.format(name=name), name)
+    return None if module is None else Compiled(program, program_kinds(program), cast(Module, module))
+
+
+class NativeEngine:
+    """``convert`` makes cells of the rows that are not plain tuples of plain values."""
+
+    takes_wild = True
+
+    def __init__(
+        self, compiled: Compiled, tables: Mapping[str, Mapping[Row, int]], convert: RowConverter | None = None
+    ) -> None:
+        self._program, self._kinds = compiled.program, compiled.kinds
+        self._limits = limits(self._program)
+        self._static = frozenset(r.name for r in self._program.relations if r.static)
+        self.state = NativeState(compiled.module, self._program, _cells_or(convert))
+        self._fill(tables)
+
+    @staticmethod
+    def adopt(compiled: Compiled, engine: Engine, convert: RowConverter) -> NativeEngine:
+        """Take over tables and views as they are from an engine that ran the same program so far."""
+        found = NativeEngine(compiled, {}, convert)
+        for relation in compiled.program.relations:
+            found._load(relation.name, engine.table(relation.name))
+        for view in compiled.program.views:
+            if not view.is_cache:
+                found._put(view.name, engine.entries(view.name))
+        return found
+
+    # -- updates -------------------------------------------------------------------------------------------------------
+
+    def apply(self, kind: Literal["+", "-"], relation: str, row: Row) -> None:
+        self._do(lambda: self.state.one(relation, 1 if kind == "+" else -1, Cells(row)))
+
+    def apply_bulk(self, relation: str, entries: Mapping[Row, int]) -> None:
+        """One after the other: with triggers of a few nanoseconds there is nothing to gain from ΔR as a whole."""
+        events = [(times, relation, Cells(row)) for row, times in entries.items() if times]
+        self._do(lambda: self.state.events(sorted(events, key=lambda e: -e[0])))
+
+    def load(self, relation: str, entries: Mapping[Row, int]) -> None:
+        tables = {r.name: self.table(r.name) for r in self._program.relations}
+        before = dict(tables[relation])
+        for row, times in entries.items():
+            tables[relation][row] = tables[relation].get(row, 0) + times
+        try:
+            self._refill(tables)
+        except BaseException:
+            self._refill({**tables, relation: before})
+            raise
+
+    def recover(self, error: SpoiledError) -> NoReturn:
+        """A view cannot hold what an update came to: tables and views are as before it, and the user is told why."""
+        self._refill({r.name: self.table(r.name) for r in self._program.relations})
+        limit = self._limits.get(error.view)
+        if isinstance(error, OverflowError_) and limit is not None:
+            raise OverflowError_(f"{limit.column}: a sum no longer fits {limit.type}") from None
+        raise error
+
+    def _do(self, change: Callable[[], object]) -> None:
+        try:
+            change()
+        except SpoiledError as error:
+            self.recover(error)
+
+    # -- filling -------------------------------------------------------------------------------------------------------
+
+    def _refill(self, tables: Mapping[str, Mapping[Row, int]]) -> None:
+        self.state.reset()
+        self._fill(tables)
+
+    def _fill(self, tables: Mapping[str, Mapping[Row, int]]) -> None:
+        """Static tables and what depends on them alone; then every row of a stream comes again."""
+        static = {name: tables.get(name, {}) for name in self._static}
+        for name, rows in static.items():
+            self._load(name, rows)
+        read = tables_reader(self._program.relations, static)
+        for view in self._program.views:
+            if not view.is_cache and relations(view.definition) <= self._static:
+                self._put(view.name, evaluate(view.definition, read, view.outputs))
+        for name, rows in tables.items():
+            if name not in self._static:
+                events = [(times, name, Cells(row)) for row, times in rows.items() if times]
+                self.state.events(events)
+
+    def _load(self, relation: str, rows: Mapping[Row, int]) -> None:
+        by_times: dict[int, list[Row]] = defaultdict(list)
+        for row, times in rows.items():
+            by_times[times].append(tuple(row))
+        for times, same in by_times.items():
+            self.state.load(relation, same, times)
+
+    def _put(self, view: str, entries: Entries) -> None:
+        columns, value = self._kinds.columns[view], self._kinds.values[view]
+        for key, m in entries.items():
+            cells = tuple([_encode(v, kind) for v, kind in zip(key, columns, strict=True)])
+            self.state.put(view, cells, _encode_sum(m, value))
+
+    # -- reads ---------------------------------------------------------------------------------------------------------
+
+    def read(self, atom: Atom, pattern: Pattern) -> Iterable[tuple[Key, Number]]:
+        if isinstance(atom, Rel):
+            relation = next(r for r in self._program.relations if r.name == atom.name)
+            return tables_reader((relation,), {atom.name: self.table(atom.name)})(atom, pattern)
+        assert isinstance(atom, View), f"{atom.text} is there only while a trigger fires"
+        if UNBOUND not in pattern:
+            return self._find(atom.name, cast(Key, pattern))
+        return _agreeing(self.entries(atom.name), pattern)
+
+    def _find(self, view: str, key: Key) -> Iterator[tuple[Key, Number]]:
+        cells = [_encode(v, kind) for v, kind in zip(key, self._kinds.columns[view], strict=True)]
+        if any(isinstance(c, Fraction) for c in cells):
+            return  # a number between two that the key can hold
+        found = self.state.find(view, tuple(cells))
+        if found is not None:
+            yield key, _decode_sum(found, self._kinds.values[view])
+
+    def entries(self, view: str) -> Entries:
+        columns, value = self._kinds.columns[view], self._kinds.values[view]
+        scales = [kind.scale if isinstance(kind, Exact) else 0 for kind in columns]
+        return {
+            tuple([_decode(c, s) for c, s in zip(key, scales, strict=True)]): _decode_sum(m, value)
+            for key, m in self.state.entries(view)
+        }
+
+    def result(self, name: str) -> ArrowRows | None:
+        return self.state.rows(name) if self.state.has_result(name) else None
+
+    def table(self, relation: str) -> dict[Row, int]:
+        return self.state.table(relation)
+
+    def count(self, relation: str, row: Row) -> int:
+        return self.state.count(relation, tuple(row))
+
+    def memory(self) -> tuple[tuple[str, int, int], ...]:
+        return self.state.memory()
+
+
+def _cells_or(convert: RowConverter | None) -> RowConverter:
+    """Refers to no engine: the module's state holds on to it."""
+
+    def cells(relation: int, row: object, number: int) -> Row:
+        if isinstance(row, Cells):
+            return tuple(row)
+        assert convert is not None, "an engine without a converter takes cells only"
+        return convert(relation, row, number)
+
+    return cells
+
+
+def _agreeing(entries: Entries, pattern: Pattern) -> Iterator[tuple[Key, Number]]:
+    bound = [(i, p) for i, p in enumerate(pattern) if p is not UNBOUND]
+    return ((key, m) for key, m in entries.items() if all(key[i] == p for i, p in bound))
+
+
+# -- numbers -----------------------------------------------------------------------------------------------------------
+
+
+def _encode(value: Scalar, kind: Kind) -> Any:
+    """A cell of a key; a Fraction where the key cannot hold the value."""
+    if value is None or isinstance(value, (str, bool)):
+        return value
+    if kind == DOUBLE:
+        return float(value)
+    scaled = value * 10**kind.scale if isinstance(kind, Exact) else value
+    return int(scaled) if scaled == int(scaled) else Fraction(scaled)
+
+
+def _decode(cell: Cell, scale: int) -> Scalar:
+    return cast(Scalar, cell) if isinstance(cell, float) and not math.isfinite(cell) else decode(cell, scale)
+
+
+def _encode_sum(value: Number, kind: Kind) -> Sum:
+    if isinstance(kind, Exact):
+        return int(value * 10**kind.scale)
+    if isinstance(value, float):
+        return value, 0.0
+    hi = float(value)
+    return hi, float(Fraction(value) - Fraction(hi))
+
+
+def _decode_sum(value: Sum, kind: Kind) -> Number:
+    if isinstance(value, int):
+        assert isinstance(kind, Exact)
+        return cast(Number, decode(value, kind.scale))
+    hi, lo = value
+    if not math.isfinite(hi):
+        return cast(Number, hi)
+    return cast(Number, decode(Fraction(hi) + Fraction(lo)))

@@ -1,0 +1,249 @@
+"""Where a program keeps its views: which of them share a map, what its key and values are, and the indexes it needs.
+
+Views with the same key that are maintained together are one map with a struct of values: one lookup finds them all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from viewlet.algebra.query import Join, Query, Sum, Value, View, join, map_children, rename, variables
+from viewlet.engines.native.terms import type_of
+from viewlet.program.loops import Block, Loop, blocks
+from viewlet.program.nulls import Columns
+from viewlet.program.trigger import Program, Trigger, ViewDefinition
+from viewlet.program.typing import COUNT, REAL, Kind, Kinds
+
+Positions = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column of a key or row."""
+
+    name: str
+    kind: Kind
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One view's multiplicities among the values of a map; ``counted_by`` is 0 only where this sum is over no rows."""
+
+    view: str
+    name: str
+    kind: Kind
+    counted_by: str | None = None
+
+
+@dataclass
+class MapLayout:
+    """``inputs``: how many of the key's fields a view cache is given; 0 for other maps."""
+
+    name: str
+    type_name: str
+    key: tuple[Field, ...]
+    members: tuple[Member, ...]
+    inputs: int = 0
+    indexes: list[Positions] = field(default_factory=list)
+
+    @property
+    def is_single(self) -> bool:
+        return not self.key
+
+    def index_name(self, positions: Positions) -> str:
+        return f"{self.type_name}By{''.join(camel(self.key[i].name) for i in positions)}"
+
+    def index(self, positions: Positions) -> str:
+        """The index for a slice with values at ``positions``, made if need be."""
+        if positions not in self.indexes:
+            self.indexes.append(positions)
+        return self.index_name(positions)
+
+
+@dataclass
+class Layout:
+    maps: list[MapLayout]
+    of: dict[str, tuple[MapLayout, Member]]
+
+    def __getitem__(self, view: str) -> tuple[MapLayout, Member]:
+        return self.of[view]
+
+    def map_of(self, view: str) -> str:
+        """The name of a view's map; what is no view stands for itself."""
+        return self.of[view][0].name if view in self.of else view
+
+
+def layout(program: Program, kinds: Kinds, nullable: Columns) -> Layout:
+    """The maps of a program's views; indexes are added by :func:`index_slices`."""
+    fields = {v.name: _fields(v, kinds, nullable) for v in program.views}
+    taken = set(RESERVED)
+    maps = [_map(group, fields, kinds, taken) for group in _groups(program, fields)]
+    return Layout(maps, {m.view: (found, m) for found in maps for m in found.members})
+
+
+def index_slices(found: Layout, block: Block) -> None:
+    """Give every map the indexes that the loops of a block go through."""
+    for inner in blocks(block):
+        for step in inner:
+            if isinstance(step, Loop) and isinstance(step.source, View):
+                names = step.source.inputs + step.source.outputs
+                positions = tuple(i for i, n in enumerate(names) if n in step.bound)
+                if positions:
+                    found[step.source.name][0].index(positions)
+
+
+def _map(
+    group: list[ViewDefinition], fields: Mapping[str, tuple[Field, ...]], kinds: Kinds, maps: set[str]
+) -> MapLayout:
+    first = group[0]
+    taken: set[str] = set()
+    skeletons = {skeleton(v.definition): v for v in group if kinds.values[v.name] == COUNT}
+    names = {v.name: unique(identifier(v.name), taken) for v in group}
+    members = []
+    for view in group:
+        kind = kinds.values[view.name]
+        counter = skeletons.get(skeleton(view.definition)) if kind == REAL else None
+        members.append(Member(view.name, names[view.name], kind, names[counter.name] if counter else None))
+    members.sort(key=lambda m: -SIZES["RealSum" if m.kind == REAL else type_of(m.kind)][1])  # no gaps between them
+    name = unique("scalars" if not fields[first.name] else identifier(first.name), maps)
+    return MapLayout(name, unique(camel(name), maps), fields[first.name], tuple(members), len(first.inputs))
+
+
+def _fields(view: ViewDefinition, kinds: Kinds, nullable: Columns) -> tuple[Field, ...]:
+    taken: set[str] = set()
+    names = [unique(identifier(v), taken) for v in view.inputs + view.outputs]
+    columns = zip(names, kinds.columns[view.name], nullable[view.name], strict=True)
+    return tuple(Field(name, kind, null) for name, kind, null in columns)
+
+
+# -- which views share a map -------------------------------------------------------------------------------------------
+
+
+def _groups(program: Program, fields: Mapping[str, tuple[Field, ...]]) -> list[list[ViewDefinition]]:
+    groups: list[list[ViewDefinition]] = []
+    places = {v.name: _places(v.name, program.triggers) for v in program.views}
+    replaced = {s.target.name for t in program.triggers for s in t.statements if s.op == ":="}
+    for view in program.views:
+        for group in groups:
+            if all(_together(view, other, fields, places, replaced) for other in group):
+                group.append(view)
+                break
+        else:
+            groups.append([view])
+    return groups
+
+
+def _together(
+    a: ViewDefinition,
+    b: ViewDefinition,
+    fields: Mapping[str, tuple[Field, ...]],
+    places: Mapping[str, Mapping[str, object]],
+    replaced: set[str],
+) -> bool:
+    """The same kinds of keys, refreshed by the same events at the same places; what is replaced whole stays alone."""
+    mine, other = fields[a.name], fields[b.name]
+    if a.is_cache or b.is_cache or [(f.kind, f.nullable) for f in mine] != [(f.kind, f.nullable) for f in other]:
+        return False
+    if not mine:
+        return True
+    shared = places[a.name].keys() & places[b.name].keys()
+    agree = all(places[a.name][event] == places[b.name][event] for event in shared)
+    return bool(shared) and agree and not {a.name, b.name} & replaced
+
+
+def _places(view: str, triggers: Iterable[Trigger]) -> dict[str, object]:
+    """Event ↦ the parameters of it at which a view is refreshed, "·" for what the statement finds itself."""
+    return {
+        f"{t.event.kind}{t.event.relation}": tuple(v if v in t.event.params else "·" for v in s.target.outputs)
+        for t in triggers
+        if t.event.kind != "Δ"
+        for s in t.statements
+        if s.target.name == view
+    }
+
+
+def skeleton(q: Query) -> str:
+    """The query without its summed values and its names: equal for a sum and the count of its rows.
+
+    Names are given in the order in which the text has them. Two skeletons that should be equal may differ; then a sum
+    is just not known to be over nothing.
+    """
+    bare = _without_values(q)
+    order = [v for v in re.findall(r"[@\w.$]+", bare.text) if v in variables(bare)]
+    return rename(bare, {v: f"v{i}" for i, v in enumerate(dict.fromkeys(order))}).text
+
+
+def _without_values(q: Query) -> Query:
+    match q:
+        case Join(factors):
+            return join(*(_without_values(f) for f in factors if not isinstance(f, Value)))
+        case Sum():
+            return map_children(q, _without_values)
+        case _:
+            return q
+
+
+# -- memory ------------------------------------------------------------------------------------------------------------
+
+SIZES = {"i64": (8, 8), "i128": (16, 16), "double": (8, 8), "Text": (4, 4), "bool": (1, 1), "RealSum": (24, 8)}
+BOOKKEEPING = [(4, 4), (1, 1)]  # an entry's id, and whether it is to be swept
+LINK = (8, 4)  # to the neighbours in an index
+SLOT_BYTES = 14  # on average, in the table of keys and in that of each index with one entry a slice
+
+
+def entry_bytes(found: MapLayout) -> int:
+    """What one entry takes, without its places in the tables."""
+    key = struct_size([_field_size(f) for f in found.key])
+    values = struct_size([SIZES["RealSum" if m.kind == REAL else type_of(m.kind)] for m in found.members])
+    return struct_size([key, values, *BOOKKEEPING, *[LINK] * len(found.indexes)])[0]
+
+
+def struct_size(fields: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    """Size and alignment of a C++ struct."""
+    size, alignment = 0, 1
+    for width, align in fields:
+        size = -(-size // align) * align + width
+        alignment = max(alignment, align)
+    return -(-size // alignment) * alignment, alignment
+
+
+def _field_size(f: Field) -> tuple[int, int]:
+    size = SIZES[type_of(f.kind)]
+    return struct_size([size, (1, 1)]) if f.nullable else size
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+RESERVED = ("texts", "faults", "now", "program", "Program", "event", "entry", "change", "Text", "Real", "Rows", "Map")
+# Words of C++, and the runtime's own names that generated code uses beside a user's.
+WORDS = """
+    alignas and asm auto bool break case catch char class const continue default delete do double else enum event
+    explicit export extern false float for friend goto if inline int long mutable namespace new not operator or private
+    protected public register requires return short signed sizeof static struct switch template this throw true try
+    typedef typename union unsigned using virtual void volatile while xor
+    key values only null value hash bits same mix add mul limit narrow lift find at first next
+"""
+KEYWORDS = frozenset(WORDS.split())  # words of C++, and names of the runtime that stand beside a user's
+
+
+def identifier(name: str) -> str:
+    """A C++ name that still reads like the view or column; the alias of a table is left out."""
+    stem = re.sub(r"\W", "_", name.rsplit(".", 1)[-1].lstrip("@$")).strip("_").lower() or "v"
+    stem = re.sub(r"__+", "_", stem if stem.isascii() else stem.encode("ascii", "ignore").decode() or "v")
+    return f"{stem}_" if stem in KEYWORDS else f"v{stem}" if stem[0].isdigit() else stem
+
+
+def unique(stem: str, taken: set[str]) -> str:
+    name, i = stem, 1
+    while name in taken:
+        i += 1
+        name = f"{stem}_{i}"
+    taken.add(name)
+    return name
+
+
+def camel(name: str) -> str:
+    return "".join(part[:1].upper() + part[1:] for part in name.split("_"))

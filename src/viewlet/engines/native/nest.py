@@ -1,0 +1,443 @@
+"""Loop nests as C++: the steps of :mod:`viewlet.program.loops` over the maps of a layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from typing_extensions import assert_never
+
+from viewlet.algebra.query import Atom, View
+from viewlet.algebra.terms import Term, free
+from viewlet.engines.native.layout import Field, Layout, MapLayout, Member, identifier, unique
+from viewlet.engines.native.terms import Cpp, Scope, Terms, integer, type_of
+from viewlet.program.loops import (
+    Add,
+    Block,
+    EachGroup,
+    Emit,
+    Get,
+    Group,
+    Let,
+    Loop,
+    Nonzero,
+    Product,
+    Put,
+    Same,
+    Step,
+    Test,
+    Total,
+)
+from viewlet.program.typing import REAL, Exact, Inexact, Kind, Kinds, Unfit, key_kind
+
+AtHand = Mapping[tuple[str, tuple[str, ...]], str]  # (map, key) ↦ a pointer to its entry
+Sink = Callable[[list[Emit], Scope, AtHand], None]  # takes the changes at one entry
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The arguments that ``increase`` takes for it; ``has_sum``: a factor is a sum of doubles."""
+
+    text: str
+    has_sum: bool = False
+
+
+@dataclass
+class Temporary:
+    """A map that lives for one statement: the groups of an Exists, or a change that is collected first."""
+
+    name: str
+    key: tuple[Field, ...]
+    kind: Kind
+
+
+@dataclass
+class Lines:
+    """C++ text with its indentation."""
+
+    lines: list[str] = field(default_factory=list)
+    depth: int = 1
+
+    def add(self, line: str) -> None:
+        self.lines.append("    " * self.depth + line if line else "")
+
+    @contextmanager
+    def inside(self, head: str) -> Iterator[None]:
+        self.add(f"{head} {{".lstrip())
+        self.depth += 1
+        yield
+        self.depth -= 1
+        self.add("}")
+
+
+@dataclass
+class Nest:
+    """Writes the nests of one function. ``params`` are the names that the event gives values to."""
+
+    layout: Layout
+    kinds: Kinds
+    terms: Terms
+    temporaries: list[Temporary]
+    limits: Mapping[str, tuple[int, int]]
+    params: frozenset[str] = frozenset()
+    out: Lines = field(default_factory=Lines)
+    places: dict[tuple[str, str], str] = field(default_factory=dict)
+    names: set[str] = field(default_factory=lambda: {"event", "entry", "change", "faults", "texts"})
+    types: Mapping[str, Kind] = field(default_factory=dict)
+    written: set[str] = field(default_factory=set)
+    loops: int = 0
+    untouched: dict[str, int] = field(default_factory=dict)  # a total that is 0 so far ↦ the loops around it
+    sink: Sink = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.names |= {name for m in self.layout.maps for name in (m.name, f"{m.name}_held")}
+
+    # -- steps ---------------------------------------------------------------------------------------------------------
+
+    def statement(self, block: Block, scope: Scope, sink: Sink) -> None:
+        self.sink = sink
+        self.types = self.kinds.block(block, {name: cpp.kind for name, cpp in scope.items()})
+        self.block(block, dict(scope), {})
+
+    def totals(self, block: Block, scope: Scope) -> dict[str, Cpp]:
+        """Totals for all that follows, by name."""
+        self.types = self.kinds.block(block, {name: cpp.kind for name, cpp in scope.items()})
+        inner = dict(scope)
+        self.block(block, inner, {})
+        return {name: cpp for name, cpp in inner.items() if name not in scope}
+
+    def block(self, block: Block, scope: dict[str, Cpp], at_hand: AtHand) -> None:
+        emits = [step for step in block if isinstance(step, Emit)]
+        for one, run in groupby(block, key=self.slice_of):
+            if one is not None:
+                self.loop([step for step in run if isinstance(step, Loop)], scope, at_hand)
+                continue
+            for step in run:
+                self.step_or_emit(step, emits, scope, at_hand)
+
+    def slice_of(self, step: Step) -> object:
+        """What a loop goes over: neighbours over the same entries of one map become one loop."""
+        if not isinstance(step, Loop):
+            return None
+        names = columns(step.source)
+        return self.layout.map_of(step.source.name), tuple(n if n in step.bound else None for n in names)
+
+    def step_or_emit(self, step: Step, emits: list[Emit], scope: dict[str, Cpp], at_hand: AtHand) -> None:
+        if not isinstance(step, Emit):
+            self.step(step, scope, at_hand)
+            return
+        together = [e for e in emits if self.same_entry(e, step)]
+        if step is together[-1]:
+            self.sink(together, scope, at_hand)
+
+    def same_entry(self, a: Emit, b: Emit) -> bool:
+        """Changes of views in one map, at one key: they are made together, where the last of them stands."""
+        return a.key == b.key and self.layout.map_of(a.view) == self.layout.map_of(b.view)
+
+    def step(self, step: Step, scope: dict[str, Cpp], at_hand: AtHand) -> None:
+        """``scope`` gets the names that a step defines for those after it; bodies have scopes of their own."""
+        match step:
+            case Let(var, term, plain):
+                self.let(var, self.terms.term(term, scope, plain), scope)
+            case Same() | Test():
+                with self.out.inside(f"if ({self.condition(step, scope)})"):
+                    self.block(step.body, dict(scope), at_hand)
+            case Get():
+                self.get(step, scope, at_hand)
+            case Loop():
+                self.loop([step], scope, at_hand)
+            case Total(var, body):
+                self.total(var, scope)
+                self.block(body, scope, at_hand)
+            case Add(var, product):
+                self.add_to(scope[var], self.terms.product(product, scope))
+            case Nonzero(var, body):
+                with self.out.inside(f"if (!is_zero({scope[var].text}))"):
+                    self.block(body, dict(scope), at_hand)
+            case Group(name, body):
+                self.group(name, body, scope, at_hand)
+            case Put():
+                self.put(step, scope)
+            case EachGroup(name, keys, body):
+                self.each_group(name, keys, body, scope, at_hand)
+            case Emit():
+                self.sink([step], scope, at_hand)
+            case _:
+                assert_never(step)
+
+    def let(self, var: str, value: Cpp, scope: dict[str, Cpp]) -> None:
+        held = self.terms.held(value, self.types[var], value.optional)
+        name = self.fresh(var)
+        self.out.add(f"const {held.type} {name} = {held.text};")
+        scope[var] = Cpp(name, held.kind, held.optional)
+
+    def condition(self, step: Test | Same, scope: Scope) -> str:
+        if isinstance(step, Same):
+            return self.identical(scope[step.var], self.terms.term(step.term, scope, step.plain))
+        left, right = (self.terms.term(t, scope, step.plain) for t in (step.compare.left, step.compare.right))
+        if left.optional or right.optional:
+            return f"holds({self.terms.operator(step.compare.op, [left, right]).text})"
+        return self.terms.compare(step.compare.op, left, right)
+
+    def identical(self, a: Cpp, b: Cpp) -> str:
+        """Identity of keys: NULL is NULL."""
+        if not (a.optional or b.optional):
+            return self.terms.compare("=", a, b)
+        equal = self.terms.operator("=", [a, b]).text
+        return f"(is_null({a.text}) || is_null({b.text}) ? is_null({a.text}) && is_null({b.text}) : holds({equal}))"
+
+    # -- reads ---------------------------------------------------------------------------------------------------------
+
+    def get(self, step: Get, scope: dict[str, Cpp], at_hand: AtHand) -> None:
+        found, member = self.layout[step.source.name]
+        names = columns(step.source)
+        entry = at_hand.get((found.name, names))
+        with self.representable(found, names, tuple(range(len(names))), scope) as key:
+            self.fill(step.source, found, key)
+            if found.is_single:
+                values, condition = f"{found.name}.only.values", ""
+            elif entry is not None:
+                values, condition = f"{entry}->values", ""
+            else:
+                entry = self.fresh(found.name)
+                self.out.add(f"auto* {entry} = {self.find(found, names, key)};")
+                values, condition = f"{entry}->values", f"{entry} && "
+            with self.out.inside(f"if ({condition}!is_zero({values}.{member.name}))"):
+                inner = {**scope, step.value: self.multiplicity(f"{values}.{member.name}", member.kind)}
+                self.block(step.body, inner, {**at_hand, **({(found.name, names): entry} if entry else {})})
+
+    def loop(self, steps: list[Loop], scope: dict[str, Cpp], at_hand: AtHand) -> None:
+        """Loops over the same entries, each for its own view of the map."""
+        source, bound = steps[0].source, steps[0].bound
+        found, _ = self.layout[source.name]
+        names = columns(source)
+        positions = tuple(i for i, n in enumerate(names) if n in bound)
+        with self.representable(found, names, positions, scope) as key:
+            self.fill(source, found, key)
+            entry = self.fresh(found.name)
+            index = f"<{found.index(positions)}>" if positions else ""
+            probe = probe_key(found, key) if positions else ""
+            start, onward = f"{found.name}.first{index}({probe})", f"{found.name}.next{index}({entry})"
+            with self.out.inside(f"for (auto* {entry} = {start}; {entry}; {entry} = {onward})"):
+                self.loops += 1
+                for step in steps:
+                    self.turn(step, found, entry, scope, at_hand)
+                self.loops -= 1
+
+    def turn(self, step: Loop, found: MapLayout, entry: str, scope: Scope, at_hand: AtHand) -> None:
+        """What a loop does with one entry."""
+        _, member = self.layout[step.source.name]
+        names, slot = columns(step.source), f"{entry}->values.{member.name}"
+        inner, tests = {**scope, step.value: self.multiplicity(slot, member.kind)}, [f"!is_zero({slot})"]
+        for i, n in enumerate(names):
+            column = self.column(f"{entry}->key", found.key[i])
+            if n in names[:i] and n not in step.bound:  # R(x, x)
+                tests.append(self.identical(inner[n], column))
+            elif n not in step.bound:
+                inner[n] = column
+        with self.out.inside(f"if ({' && '.join(tests)})"):
+            self.block(step.body, inner, {**at_hand, (found.name, names): entry})
+
+    def multiplicity(self, slot: str, kind: Kind) -> Cpp:
+        return Cpp(f"{slot}.value()" if kind == REAL else slot, kind)
+
+    def column(self, of: str, found: Field) -> Cpp:
+        return Cpp(f"{of}.{found.name}", found.kind, found.nullable)
+
+    def fill(self, source: Atom, found: MapLayout, key: Mapping[int, str]) -> None:
+        """A view cache computes what it is asked for and does not hold."""
+        if found.inputs:
+            self.out.add(f"fill_{found.name}({{{', '.join(key[i] for i in range(found.inputs))}}});")
+
+    @contextmanager
+    def representable(
+        self, found: MapLayout, names: tuple[str, ...], positions: tuple[int, ...], scope: Scope
+    ) -> Iterator[dict[int, str]]:
+        """The values at ``positions`` as fields of the key, inside tests that the key can hold them at all."""
+        tests, key = [], {}
+        for i in positions:
+            value, to = scope[names[i]], found.key[i]
+            tests += [] if value.optional else too_fine(value, to.kind)
+            key[i] = self.key_field(value, to)
+            if value.optional and not to.nullable:
+                tests.append(f"!is_null({value.text})")
+                tests += too_fine(Cpp(f"{value.text}.value", value.kind), to.kind)
+            elif value.optional and too_fine(value, to.kind):
+                raise Unfit(f"{to.name} may be NULL and has fewer places than what it is compared with")
+        if tests:
+            with self.out.inside(f"if ({' && '.join(tests)})"):
+                yield key
+        else:
+            yield key
+
+    def key_field(self, value: Cpp, to: Field) -> str:
+        if value.optional and not to.nullable:
+            value = Cpp(f"{value.text}.value", value.kind)
+        if value.kind == to.kind and value.optional == to.nullable:
+            return value.text
+        return self.terms.held(value, to.kind, to.nullable).text
+
+    def find(self, found: MapLayout, names: tuple[str, ...], key: Mapping[int, str]) -> str:
+        text = whole_key(found, key)
+        return f"{self.place(found, text)}.find()" if self.params.issuperset(names) else f"{found.name}.find({text})"
+
+    def make(self, found: MapLayout, names: tuple[str, ...], scope: Scope) -> str:
+        fields = zip(names, found.key, strict=True)
+        text = whole_key(found, {i: self.key_field(scope[n], f) for i, (n, f) in enumerate(fields)})
+        return f"{self.place(found, text)}.make()" if self.params.issuperset(names) else f"{found.name}.at({text})"
+
+    def place(self, found: MapLayout, key: str) -> str:
+        """A name for the entry at a key that the event alone gives; see :func:`resolve_places`."""
+        return self.places.setdefault((found.name, key), f"«{len(self.places)}»")
+
+    # -- totals and groups ---------------------------------------------------------------------------------------------
+
+    def total(self, var: str, scope: dict[str, Cpp]) -> None:
+        name, kind = self.fresh(var), self.types[var]
+        self.out.add(f"{type_of(kind)} {name}{{}};")
+        self.untouched[name] = self.loops
+        scope[var] = Cpp(name, kind)
+
+    def add_to(self, total: Cpp, value: Cpp) -> None:
+        value = self.terms.to(value, total.kind)
+        if self.untouched.pop(total.text, None) == self.loops:
+            self.out.add(f"{total.text} = {value.text};")
+        elif isinstance(total.kind, Inexact):
+            self.out.add(f"{total.text} = {total.text} + {value.text};")
+        elif isinstance(total.kind, Exact) and total.kind.bits < 127:
+            self.out.add(f"{total.text} += {value.text};")
+        else:
+            self.out.add(f"{total.text} = add(faults, {self.terms.view}, {total.text}, {value.text});")
+
+    def group(self, name: str, body: Block, scope: dict[str, Cpp], at_hand: AtHand) -> None:
+        temporary = f"group_{len(self.temporaries)}_{len(self.names)}"
+        scope[name] = Cpp(temporary, self.types[name])
+        self.out.add(f"{temporary}.clear();")
+        self.block(body, scope, at_hand)
+
+    def put(self, step: Put, scope: Scope) -> None:
+        group = scope[step.name]
+        temporary = next((t for t in self.temporaries if t.name == group.text), None)
+        if temporary is None:
+            fields = tuple(Field(f"key_{i}", key_kind(self.types[k]), True) for i, k in enumerate(step.keys))
+            temporary = Temporary(group.text, fields, group.kind)
+            self.temporaries.append(temporary)
+        self.collect(temporary, Emit(step.keys, step.product), (), scope, finite=False)
+
+    def each_group(self, name: str, keys: tuple[str, ...], body: Block, scope: Scope, at_hand: AtHand) -> None:
+        temporary = next((t for t in self.temporaries if t.name == scope[name].text), None)
+        if temporary is None:
+            return  # nothing is ever put into it
+        entry = self.fresh("entry")
+        with (
+            self.out.inside(
+                f"for (auto* {entry} = {temporary.name}.first(); {entry}; {entry} = {temporary.name}.next({entry}))"
+            ),
+            self.out.inside(f"if (!is_zero({entry}->values.sum))"),
+        ):
+            found = {k: self.column(f"{entry}->key", f) for k, f in zip(keys, temporary.key, strict=True)}
+            self.loops += 1
+            self.block(body, {**scope, **found}, at_hand)
+            self.loops -= 1
+
+    # -- changes -------------------------------------------------------------------------------------------------------
+
+    def add_to_view(self, steps: list[Emit], scope: Scope, at_hand: AtHand) -> None:
+        """The changes go into their views at once."""
+        found, _ = self.layout[steps[0].view]
+        entry = f"&{found.name}.only" if found.is_single else at_hand.get((found.name, steps[0].key))
+        if entry is not None:
+            self.increase_all(steps, entry, scope)
+            return
+        with self.out.inside(""):
+            self.out.add(f"auto& entry = {self.make(found, steps[0].key, scope)};")
+            self.increase_all(steps, "&entry", scope)
+
+    def increase_all(self, steps: list[Emit], entry: str, scope: Scope) -> None:
+        for step in steps:
+            found, member = self.layout[step.view]
+            self.terms.view = view_constant(step.view)
+            self.increase(found, member, entry, self.change(step.product, member.kind, scope), finite=True)
+
+    def change(self, product: Product, kind: Kind, scope: Scope) -> Change:
+        """The product as a number of ``kind``."""
+        if kind != REAL:
+            return Change(self.terms.to(self.terms.product(product, scope), kind).text)
+        value, often = self.terms.summand(product, scope)
+        return Change(f"{value.text}, {often.text}", any(self.has_sum(f.term, scope) for f in product))
+
+    def has_sum(self, term: Term, scope: Scope) -> bool:
+        return any(scope[v].kind == REAL for v in free(term))
+
+    def increase(self, found: MapLayout, member: Member, entry: str, change: Change, *, finite: bool) -> None:
+        """Into an entry of a map; one that comes to nothing is erased when the trigger is over."""
+        at = f"{entry[1:]}." if entry.startswith("&") else f"{entry}->"
+        slot, view = f"{at}values.{member.name}", view_constant(member.view)
+        how = "increase_finite" if finite and change.has_sum else "increase"
+        self.out.add(f"{how}(faults, {view}, {slot}, {change.text});")
+        if member.view in self.limits:
+            low, high = (integer(n, Exact(0, 127)) for n in self.limits[member.view])
+            self.out.add(f"within(faults, {view}, {slot}, {low}, {high});")
+        self.written.add(found.name)
+        self.out.add(f"if (is_zero({slot})) {found.name}.doubt({entry[1:] if entry.startswith('&') else '*' + entry});")
+
+    def collect(self, into: Temporary, step: Emit, given: tuple[str, ...], scope: Scope, *, finite: bool) -> None:
+        """The change goes into a map of its own, or into a variable where there is but one group."""
+        self.terms.view = view_constant(step.view)
+        slot = into.name
+        with self.out.inside(""):
+            if into.key:
+                key = [self.key_field(scope[k], f) for k, f in zip(given + step.key, into.key, strict=True)]
+                self.out.add(f"auto& entry = {into.name}.at({{{', '.join(key)}}});")
+                slot = "entry.values.sum"
+            change = self.change(step.product, into.kind, scope)
+            how = "increase_finite" if finite and change.has_sum else "increase"
+            self.out.add(f"{how}(faults, {self.terms.view}, {slot}, {change.text});")
+
+    def fresh(self, stem: str) -> str:
+        return unique(identifier(stem), self.names)
+
+
+def columns(source: Atom) -> tuple[str, ...]:
+    return source.inputs + source.outputs if isinstance(source, View) else source.vars
+
+
+def view_constant(view: str) -> str:
+    return f"view_{identifier(view)}"
+
+
+def whole_key(found: MapLayout, key: Mapping[int, str]) -> str:
+    return f"{found.type_name}Key{{{', '.join(key[i] for i in range(len(found.key)))}}}"
+
+
+def probe_key(found: MapLayout, key: Mapping[int, str]) -> str:
+    return "{" + ", ".join(f".{found.key[i].name} = {text}" for i, text in key.items()) + "}"
+
+
+def too_fine(value: Cpp, kind: Kind) -> list[str]:
+    """Tests that a key of ``kind`` can hold a value at all; one that it cannot is not there."""
+    if not isinstance(value.kind, Exact) or not isinstance(kind, Exact):
+        return []
+    tests = []
+    if value.kind.scale > kind.scale:
+        tests.append(f"ends({value.text}, {value.kind.scale - kind.scale})")
+    if type_of(value.kind) == "i128" and type_of(kind) == "i64":
+        tests.append(f"fits({value.text} / {10 ** max(value.kind.scale - kind.scale, 0)})")
+    return tests
+
+
+def resolve_places(nest: Nest) -> list[str]:
+    """An entry that several statements use is looked up once; the name says of which map and where."""
+    text = "\n".join(nest.out.lines)
+    declared = []
+    for (map_name, key), token in nest.places.items():
+        if text.count(token) == 1:
+            text = text.replace(f"{token}.find()", f"{map_name}.find({key})")
+            text = text.replace(f"{token}.make()", f"{map_name}.at({key})")
+        else:
+            name = nest.fresh(f"{map_name}_here")
+            declared.append(f"    Place {name}({map_name}, {key});")
+            text = text.replace(token, name)
+    return declared + text.split("\n")

@@ -1,0 +1,80 @@
+"""Functions that read the rows of a SQL view off its maps, for results that are one pass over one view."""
+
+from __future__ import annotations
+
+from viewlet.algebra.query import View
+from viewlet.engines.native.layout import index_slices
+from viewlet.engines.native.nest import Nest
+from viewlet.engines.native.terms import Cpp, Scope, Terms
+from viewlet.engines.native.triggers import Triggers
+from viewlet.program.loops import Block, Emit, Product
+from viewlet.program.lower import Scope as Bound
+from viewlet.program.trigger import Result
+from viewlet.program.typing import BOOLEAN, COUNT, DOUBLE, NULL, TEXT, Exact, Inexact, Kind, Unfit
+from viewlet.schema import Type
+
+
+def reader(triggers: Triggers, result: Result) -> list[str] | None:
+    """The body of ``read_…``; None where the rows are more than the entries of one view, or a column is no cell."""
+    if result.rows is not None and not isinstance(result.rows, View):
+        return None
+    nest = triggers.nest()
+    nest.names |= {"out", "program"}
+    try:
+        block = _block(triggers, result)
+        index_slices(triggers.layout, block)
+        nest.statement(block, {}, lambda steps, scope, _: _row(nest, triggers.terms, result, steps[0], scope))
+    except Unfit:
+        return None
+    return nest.out.lines
+
+
+def _block(triggers: Triggers, result: Result) -> Block:
+    lowering = triggers.lowering
+
+    def row(scope: Bound, weight: Product) -> Block:
+        totals = tuple(lowering.total(name, q, scope) for name, q in result.lookups)
+        return (*totals, Emit((), weight, result.name))
+
+    start = Bound(frozenset(), frozenset())
+    return row(start, ()) if result.rows is None else lowering.query(result.rows, start, row)
+
+
+def _row(nest: Nest, terms: Terms, result: Result, step: Emit, scope: Scope) -> None:
+    if result.having is None:
+        _columns(nest, terms, result, step, scope)
+        return
+    with nest.out.inside(f"if (holds({terms.term(result.having, scope, False).text}))"):
+        _columns(nest, terms, result, step, scope)
+
+
+def _columns(nest: Nest, terms: Terms, result: Result, step: Emit, scope: Scope) -> None:
+    for i, column in enumerate(result.columns):
+        value = _cell(terms, terms.term(column.term, scope, False), column.type)
+        nest.out.add(f"out.null({i});" if value is None else f"out.put({i}, {value.text});")
+    if not result.distinct:
+        nest.out.add(f"out.weight({terms.to(terms.product(step.product, scope), COUNT).text});")
+    nest.out.add("out.end();")
+
+
+def _cell(terms: Terms, value: Cpp, type_: Type) -> Cpp | None:
+    """A value as a cell of its column; None for NULL itself."""
+    if value.kind == NULL:
+        return None
+    cell = _cell_kind(value.kind, type_)
+    return terms.held(value, cell, value.optional)
+
+
+def _cell_kind(kind: Kind, type_: Type) -> Kind:
+    match type_.kind, kind:
+        case "DOUBLE", (Exact() | Inexact()):
+            return DOUBLE
+        case "DECIMAL", Exact(scale, bits) if scale <= type_.scale:
+            return Exact(type_.scale, max(bits, 64))
+        case (("INTEGER" | "BIGINT" | "DATE" | "TIMESTAMP"), Exact(0, _)):
+            return kind
+        case "VARCHAR", _ if kind == TEXT:
+            return TEXT
+        case "BOOLEAN", _ if kind == BOOLEAN:
+            return BOOLEAN
+    raise Unfit(f"{kind} as {type_}")

@@ -1,0 +1,188 @@
+// An update on its way in: its events decoded, then the base tables changed, then the triggers fired; all or nothing.
+#pragma once
+#include "decode.hpp"
+#include "describe.hpp"
+
+namespace viewlet {
+
+inline constexpr u64 KEPT_BYTES = 1 << 20;  // between two batches
+
+// Memory for decoded rows that never moves and is given back all at once; the first piece is kept for the next batch.
+struct Arena {
+    struct Piece {
+        Piece* before;
+        u64 size;  // with the head; rows start behind it and so are aligned to 16
+    };
+    Piece* piece{};
+    u64 used{};
+
+    char* take(u64 bytes) {
+        bytes = (bytes + 15) & ~u64(15);
+        if (!piece || used + bytes > piece->size) grow(bytes);
+        used += bytes;
+        return reinterpret_cast<char*>(piece) + used - bytes;
+    }
+    void reset() {
+        while (piece && (piece->before || piece->size > KEPT_BYTES)) drop();
+        used = sizeof(Piece);
+    }
+    ~Arena() {
+        while (piece) drop();
+    }
+
+  private:
+    void grow(u64 bytes) {
+        u64 size = sizeof(Piece) + (piece ? 2 * piece->size : 1 << 16) + bytes;
+        auto* next = static_cast<Piece*>(malloc(size));
+        if (!next) fail("out of memory for a batch");
+        *next = {piece, size};
+        piece = next;
+        used = sizeof(Piece);
+    }
+    void drop() {
+        Piece* before = piece->before;
+        free(piece);
+        piece = before;
+    }
+};
+
+struct Event {
+    const RelationInfo* relation;
+    i64 times;
+    const char* row;
+};
+
+struct Batch {
+    Arena rows;
+    Pile events;
+    u64 size() const { return events.size / sizeof(Event); }
+    Event* begin() { return reinterpret_cast<Event*>(events.data); }
+    Event* end() { return begin() + size(); }
+    void reset() {
+        rows.reset();
+        events.size = 0;
+        if (events.capacity > KEPT_BYTES) events.free_all();
+    }
+    ~Batch() { events.free_all(); }
+};
+
+struct State {
+    void* program{};
+    PyObject* convert{};
+    bool keep_tables{};
+    bool busy{};
+    Library library;
+    Batch batch;
+
+    Texts& texts() { return MODULE.texts(program); }
+    Faults& faults() { return MODULE.faults(program); }
+};
+
+// -- base tables ------------------------------------------------------------------------------------------------------
+
+template <class F> void each_text(const RelationInfo& relation, const char* row, F use) {
+    for (u32 c = 0; c < relation.width; ++c)
+        if (relation.columns[c].cell == Cell::TEXT) use(fetch<Text>(row, relation.columns[c]));
+}
+
+// A row holds its texts while it is in the table. False: it would be there less than no times; nothing was done.
+inline bool change_table(State& state, const RelationInfo& relation, const char* row, i64 times) {
+    Change change = relation.change(state.program, row, times);
+    if (change == Change::CAME) each_text(relation, row, [&](Text text) { state.texts().hold(text); });
+    if (change == Change::WENT) each_text(relation, row, [&](Text text) { state.texts().release(text); });
+    return change != Change::MISSING;
+}
+
+inline void undo_tables(State& state, const Event* first, const Event* last) {
+    while (last != first) {
+        --last;
+        change_table(state, *last->relation, last->row, -last->times);
+    }
+}
+
+// The place of the row that comes so many events later is fetched already: in a large table this halves the time.
+inline void prefetch_later(State& state, const Event* event) {
+    constexpr int ahead = 8;
+    if (state.batch.end() - event > ahead) event[ahead].relation->prefetch(state.program, event[ahead].row);
+}
+
+// The first event that takes out what is not there, the tables then being as before; or the end.
+inline Event* change_tables(State& state) {
+    Batch& batch = state.batch;
+    for (Event& event : batch) {
+        prefetch_later(state, &event);
+        if (change_table(state, *event.relation, event.row, event.times)) continue;
+        undo_tables(state, batch.begin(), &event);
+        return &event;
+    }
+    return batch.end();
+}
+
+// -- triggers ---------------------------------------------------------------------------------------------------------
+
+inline void fire(State& state, const Event& event) {
+    bool insert = event.times > 0;
+    for (i64 left = insert ? event.times : -event.times; left > 0; --left)
+        event.relation->fire(state.program, insert, event.row);
+}
+
+// Where the batch changes several tables, and a trigger may read one of them, each event must see what those before it
+// left: its table changes after its trigger, not before all triggers.
+inline bool must_take_turns(State& state) {
+    if (!state.keep_tables || !MODULE.reads_tables) return false;
+    for (Event& event : state.batch)
+        if (event.relation != state.batch.begin()->relation) return true;
+    return false;
+}
+
+// False: a view could not be computed. The tables are then as before, and the views are to be built anew.
+inline bool fire_all(State& state, bool in_turn) {
+    Faults& faults = state.faults();
+    for (Event& event : state.batch) {
+        fire(state, event);
+        if (in_turn) change_table(state, *event.relation, event.row, event.times);
+        if (!faults.any) continue;
+        if (state.keep_tables) undo_tables(state, state.batch.begin(), in_turn ? &event + 1 : state.batch.end());
+        return false;
+    }
+    return true;
+}
+
+// So short a batch is over before another Python thread could make use of the interpreter.
+inline constexpr u64 SHORT_BATCH = 64;
+
+inline bool fire_without_python(State& state, bool in_turn) {
+    if (state.batch.size() < SHORT_BATCH) return fire_all(state, in_turn);
+    PyThreadState* thread = PyEval_SaveThread();
+    bool fine = fire_all(state, in_turn);
+    PyEval_RestoreThread(thread);
+    return fine;
+}
+
+inline PyObject* fault_report(Faults& faults) {
+    bool overflow = faults.overflow_view != Faults::NONE, inexact = faults.inexact_view != Faults::NONE;
+    const char* kind = overflow ? "overflow" : inexact ? "inexact" : "wild";
+    u32 view = overflow ? faults.overflow_view : inexact ? faults.inexact_view : faults.wild_view;
+    faults.clear();
+    const char* name = view < MODULE.view_count ? MODULE.views[view].name : "";
+    return tuple_of(PyUnicode_FromString(kind), PyUnicode_FromString(name));
+}
+
+// None, or what went wrong: ("missing", number), ("overflow" | "inexact" | "wild", view).
+inline PyObject* run_batch(State& state) {
+    Batch& batch = state.batch;
+    Event* missing = state.keep_tables ? change_tables(state) : batch.end();
+    if (missing != batch.end())
+        return tuple_of(PyUnicode_FromString("missing"), PyLong_FromLongLong(missing - batch.begin()));
+    bool in_turn = must_take_turns(state);
+    if (in_turn) undo_tables(state, batch.begin(), batch.end());
+    return fire_without_python(state, in_turn) ? none() : fault_report(state.faults());
+}
+
+inline PyObject* run(State& state) {
+    PyObject* report = run_batch(state);
+    if (state.keep_tables && MODULE.forgets_texts) state.texts().collect();
+    return report;
+}
+
+}  // namespace viewlet

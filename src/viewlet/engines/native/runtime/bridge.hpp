@@ -1,0 +1,72 @@
+// What ends a program's source: it makes the program a Python module.
+#pragma once
+#include "describe.hpp"
+
+extern "C" struct PyObject;
+
+namespace viewlet {
+
+template <class T, u32 N> constexpr u32 count_of(const T (&)[N]) { return N; }
+constexpr u32 count_of(Nothing) { return 0; }
+
+template <auto& results> const ResultInfo& result_at(u32 index) {
+    if constexpr (count_of(results) == 0)
+        __builtin_trap();
+    else
+        return results[index];
+}
+
+template <class P, auto& results> void read_result(void* program, u32 index, Rows& out) {
+    if constexpr (count_of(results) > 0) results[index].read(*static_cast<P*>(program), out);
+}
+
+// A program that says nothing gets what is always right. One whose triggers read no base table of another stream says
+// `static constexpr bool READS_TABLES = false;` and mixed batches with deletes need not touch the tables twice. One
+// whose views (caches too) hold no text that is in no base row says `static constexpr bool FORGETS_TEXTS = true;` and
+// its memory is bounded by the texts in use.
+template <class P> consteval bool reads_tables() {
+    if constexpr (requires { P::READS_TABLES; })
+        return P::READS_TABLES;
+    else
+        return true;
+}
+template <class P> consteval bool forgets_texts() {
+    if constexpr (requires { P::FORGETS_TEXTS; })
+        return P::FORGETS_TEXTS;
+    else
+        return false;
+}
+
+template <class P, auto& relations, auto& views, auto& results, auto& maps> consteval ModuleInfo describe() {
+    return {.relations = relations,
+            .relation_count = count_of(relations),
+            .views = views,
+            .view_count = count_of(views),
+            .maps = maps,
+            .map_count = count_of(maps),
+            .result_count = count_of(results),
+            .result = result_at<results>,
+            .read = read_result<P, results>,
+            .program_size = sizeof(P),
+            .construct = [](void* at) { new (Placed{at}) P; },
+            .destroy = [](void* program) { static_cast<P*>(program)->~P(); },
+            .texts = [](void* program) -> Texts& { return static_cast<P*>(program)->texts; },
+            .faults = [](void* program) -> Faults& { return static_cast<P*>(program)->faults; },
+            .reads_tables = reads_tables<P>(),
+            .forgets_texts = forgets_texts<P>()};
+}
+
+PyObject* open_module(const char* name);
+
+}  // namespace viewlet
+
+#define VIEWLET_MODULE(NAME, PROGRAM)                                                                        \
+    namespace viewlet {                                                                                      \
+    extern constexpr ModuleInfo MODULE = describe<PROGRAM, RELATIONS, VIEWS, RESULTS, MAPS>();               \
+    }                                                                                                        \
+    extern "C" __attribute__((visibility("default"))) PyObject* PyInit_##NAME();                             \
+    PyObject* PyInit_##NAME() { return viewlet::open_module(#NAME); }
+
+#ifndef VIEWLET_SEPARATE_MODULE
+#include "module.hpp"
+#endif

@@ -1,0 +1,196 @@
+// The module's functions that read and fill base tables and views.
+#pragma once
+#include "call.hpp"
+
+namespace viewlet {
+
+// -- base tables ------------------------------------------------------------------------------------------------------
+
+// A canonical tuple as the bytes of a row or key; nullptr with an exception set where it is none.
+inline char* canonical(State& state, const Column* columns, u32 width, u32 size, PyObject* given) {
+    char* row = state.batch.rows.take(size + 1);
+    return canonical_row(state.texts(), row, columns, width, given) ? row : nullptr;
+}
+
+// After a failed canonical(): what no column can hold is nowhere.
+inline PyObject* not_there(PyObject* (*nothing)()) {
+    if (!PyErr_ExceptionMatches(PyExc_OverflowError)) return nullptr;
+    PyErr_Clear();
+    return nothing();
+}
+
+// count(state, relation, canonical row)
+inline PyObject* count_rows(PyObject*, Arguments arguments, Py_ssize_t count) {
+    Call call(arguments, count, 3);
+    const RelationInfo* of = call ? call.relation(1) : nullptr;
+    if (!of) return nullptr;
+    const char* row = canonical(*call.state, of->columns, of->width, of->row_size, arguments[2]);
+    if (!row) return not_there([] { return PyLong_FromLongLong(0); });
+    return PyLong_FromLongLong(of->count(call.state->program, row));
+}
+
+// load(state, relation, canonical rows, times): the base table alone, whatever keep_tables says.
+inline PyObject* load(PyObject*, Arguments arguments, Py_ssize_t count) {
+    Call call(arguments, count, 4);
+    i64 times;
+    const RelationInfo* to = call ? call.relation(1) : nullptr;
+    if (!to || !call.times(3, times)) return nullptr;
+    if (!Sequence::takes(arguments[2])) return PyErr_Format(PyExc_TypeError, "load takes a list or tuple of rows");
+    Sequence rows{arguments[2]};
+    for (Py_ssize_t i = 0, size = rows.size(); i < size; ++i) {
+        PyObject* given = rows[i];
+        const char* row = given ? canonical(*call.state, to->columns, to->width, to->row_size, given) : nullptr;
+        if (!row) return nullptr;
+        call.state->batch.events.push(Event{to, times, row});
+    }
+    Event* missing = change_tables(*call.state);
+    if (missing == call.state->batch.end()) return none();
+    return tuple_of(PyUnicode_FromString("missing"), PyLong_FromLongLong(missing - call.state->batch.begin()));
+}
+
+// What a walk over entries collects; the list becomes nullptr once an exception is set.
+struct Collected {
+    State& state;
+    const Column* columns;
+    u32 width;
+    PyObject* list;
+    const ViewInfo* view{};
+
+    void add(const void* key, PyObject* value) {
+        auto* row = static_cast<const char*>(key);
+        Ref pair{tuple_of(list ? row_out(state.texts(), row, columns, width) : nullptr, value)};
+        if (list && (!pair || PyList_Append(list, pair.object) != 0)) {
+            Py_DecRef(list);
+            list = nullptr;
+        }
+    }
+};
+
+// table(state, relation) -> [(canonical row, how often), …]
+inline PyObject* table(PyObject*, Arguments arguments, Py_ssize_t count) {
+    Call call(arguments, count, 2);
+    const RelationInfo* of = call ? call.relation(1) : nullptr;
+    if (!of) return nullptr;
+    Collected all{*call.state, of->columns, of->width, PyList_New(0)};
+    of->each(call.state->program, &all, [](void* to, const void* row, i64 times) {
+        static_cast<Collected*>(to)->add(row, PyLong_FromLongLong(times));
+    });
+    return all.list;
+}
+
+// -- views ------------------------------------------------------------------------------------------------------------
+
+inline bool is_nothing(Kind kind, const void* value) {
+    if (kind == Kind::REAL) return static_cast<const RealSum*>(value)->is_zero();
+    return kind == Kind::I64 ? *static_cast<const i64*>(value) == 0 : *static_cast<const i128*>(value) == 0;
+}
+
+inline PyObject* value_out(Kind kind, const void* value) {
+    if (kind == Kind::I64) return PyLong_FromLongLong(*static_cast<const i64*>(value));
+    if (kind == Kind::I128) return from_i128(*static_cast<const i128*>(value));
+    Real real = static_cast<const RealSum*>(value)->value();
+    return tuple_of(PyFloat_FromDouble(real.hi), PyFloat_FromDouble(real.lo));
+}
+
+// find(state, view, canonical key) -> value, or None where it is 0
+inline PyObject* find(PyObject*, Arguments arguments, Py_ssize_t count) {
+    Call call(arguments, count, 3);
+    const ViewInfo* in = call ? call.view(1) : nullptr;
+    if (!in) return nullptr;
+    const char* key = canonical(*call.state, in->key, in->width, in->key_size, arguments[2]);
+    if (!key) return not_there(none);
+    void* values = in->values(call.state->program, key, false);
+    const void* value = values ? in->member(values) : nullptr;
+    return value && !is_nothing(in->kind, value) ? value_out(in->kind, value) : none();
+}
+
+// entries(state, view) -> [(canonical key, value), …]
+inline PyObject* entries(PyObject*, Arguments arguments, Py_ssize_t count) {
+    Call call(arguments, count, 2);
+    const ViewInfo* of = call ? call.view(1) : nullptr;
+    if (!of) return nullptr;
+    Collected all{*call.state, of->key, of->width, PyList_New(0), of};
+    of->each(call.state->program, &all, [](void* to, const void* key, void* values) {
+        auto& found = *static_cast<Collected*>(to);
+        const void* value = found.view->member(values);
+        if (!is_nothing(found.view->kind, value)) found.add(key, value_out(found.view->kind, value));
+    });
+    return all.list;
+}
+
+// size(state, view): its entries that are not 0
+inline PyObject* size(PyObject*, Arguments arguments, Py_ssize_t count) {
+    struct Counted {
+        const ViewInfo* view;
+        i64 entries;
+    };
+    Call call(arguments, count, 2);
+    Counted all{call ? call.view(1) : nullptr, 0};
+    if (!all.view) return nullptr;
+    all.view->each(call.state->program, &all, [](void* to, const void*, void* values) {
+        auto& counted = *static_cast<Counted*>(to);
+        counted.entries += !is_nothing(counted.view->kind, counted.view->member(values));
+    });
+    return PyLong_FromLongLong(all.entries);
+}
+
+union Value {
+    i64 count;
+    i128 exact;
+    double real[2];
+};
+
+inline bool value_in(Kind kind, PyObject* given, Value& value) {
+    i128 whole = 0;
+    if (kind == Kind::REAL && is_exactly(given, PyTuple_Type) && PyTuple_Size(given) == 2) {
+        for (int i = 0; i < 2; ++i) value.real[i] = PyFloat_AsDouble(PyTuple_GetItem(given, i));
+        return !PyErr_Occurred();
+    }
+    bool fits = kind != Kind::REAL && is_exactly(given, PyLong_Type) && to_i128(given, whole);
+    if (!fits || (kind == Kind::I64 && !is_i64(whole))) {
+        PyErr_SetString(PyExc_TypeError, "not a value of this view");
+        return false;
+    }
+    kind == Kind::I64 ? void(value.count = i64(whole)) : void(value.exact = whole);
+    return true;
+}
+
+inline void add_value(Faults& faults, const ViewInfo& view, void* to, const Value& value) {
+    u32 number = u32(&view - MODULE.views);
+    if (view.kind == Kind::REAL)
+        static_cast<RealSum*>(to)->add(Real(value.real[0], value.real[1]));
+    else if (view.kind == Kind::I128)
+        *static_cast<i128*>(to) = add(faults, number, *static_cast<i128*>(to), value.exact);
+    else
+        *static_cast<i64*>(to) = narrow(faults, number, i128(*static_cast<i64*>(to)) + value.count);
+}
+
+// put(state, view, canonical key, value): adds. It is base rows that hold the texts of keys: load them before any update.
+inline PyObject* put(PyObject*, Arguments arguments, Py_ssize_t count) {
+    Call call(arguments, count, 4);
+    const ViewInfo* in = call ? call.view(1) : nullptr;
+    const char* key = in ? canonical(*call.state, in->key, in->width, in->key_size, arguments[2]) : nullptr;
+    alignas(16) Value value{};
+    if (!key || !value_in(in->kind, arguments[3], value)) return nullptr;
+    void* to = in->member(in->values(call.state->program, key, true));
+    add_value(call.state->faults(), *in, to, value);
+    if (is_nothing(in->kind, to)) in->settle(call.state->program, key);
+    return call.state->faults().any ? fault_report(call.state->faults()) : none();
+}
+
+// rows(state, result) -> (schema, array), or ("unfit", column, value) or a report as of an update
+inline PyObject* rows(PyObject*, Arguments arguments, Py_ssize_t count) {
+    Call call(arguments, count, 2);
+    i64 index;
+    if (!call || !call.integer(1, index, 0, MODULE.result_count)) return nullptr;
+    const ResultInfo& result = MODULE.result(u32(index));
+    Rows rows(result.columns, result.width, call.state->texts());
+    MODULE.read(call.state->program, u32(index), rows);
+    if (call.state->faults().any) return fault_report(call.state->faults());
+    if (rows.uncountable)
+        return PyErr_Format(PyExc_SystemError, "view %s has a row less than once: its program is wrong", result.name);
+    if (!rows.unfit) return arrow_of(result, rows);
+    return tuple_of(PyUnicode_FromString("unfit"), PyLong_FromLongLong(rows.unfit_column), from_i128(rows.unfit_value));
+}
+
+}  // namespace viewlet

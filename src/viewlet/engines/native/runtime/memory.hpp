@@ -1,0 +1,170 @@
+// Memory that never moves: blocks in huge pages where they are large, and pools of objects named by small ids.
+#pragma once
+
+#include "base.hpp"
+
+extern "C" {
+void* mmap(void*, size_t, int, int, int, long) noexcept;
+int munmap(void*, size_t) noexcept;
+int madvise(void*, size_t, int) noexcept;
+}
+
+namespace viewlet {
+
+struct Placed {  // new (Placed{p}) T: construct at p
+    void* address;
+};
+
+}  // namespace viewlet
+
+inline void* operator new(size_t, viewlet::Placed where) noexcept { return where.address; }
+
+namespace viewlet {
+
+inline constexpr u64 HUGE_PAGE = u64(2) << 20;
+
+constexpr u64 whole_pages(u64 bytes) { return (bytes + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1); }
+
+// Address space in whole huge pages, zero and without memory behind it until it is touched.
+VIEWLET_COLD inline void* map_pages(u64 bytes) {
+#ifdef __APPLE__
+    constexpr int private_anonymous = 0x1002;
+#else
+    constexpr int private_anonymous = 0x22;
+#endif
+    constexpr int read_write = 3;
+    u64 length = whole_pages(bytes);
+    void* reserved = mmap(nullptr, length + HUGE_PAGE, read_write, private_anonymous, -1, 0);
+    if (reserved == (void*)-1) fail("out of memory");
+    u64 start = u64(reserved), aligned = whole_pages(start), end = start + length + HUGE_PAGE;
+    if (aligned > start) munmap(reserved, aligned - start);
+    if (end > aligned + length) munmap((void*)(aligned + length), end - aligned - length);
+#ifdef __linux__
+    constexpr int huge_page = 14;
+    madvise((void*)aligned, length, huge_page);
+#endif
+    return (void*)aligned;
+}
+
+// Zeroed memory. Give it back with the same size.
+inline void* allocate(u64 bytes) {
+    if (bytes >= HUGE_PAGE) return map_pages(bytes);
+    void* block = calloc(1, bytes);
+    if (!block) fail("out of memory");
+    return block;
+}
+
+inline void give_back(void* block, u64 bytes) {
+    if (bytes >= HUGE_PAGE)
+        munmap(block, whole_pages(bytes));
+    else
+        free(block);
+}
+
+// A growing list of ids: what is to be looked at later.
+struct Ids {
+    u32* ids{};
+    u32 size{}, room{};
+
+    Ids() = default;
+    Ids(const Ids&) = delete;
+    ~Ids() { free(ids); }
+
+    void push(u32 id) {
+        if (unlikely(size == room)) grow();
+        ids[size++] = id;
+    }
+    u64 bytes() const { return u64(room) * sizeof(u32); }
+
+    VIEWLET_COLD void grow() {
+        room = room ? 2 * room : 16;
+        ids = (u32*)realloc(ids, bytes());
+        if (!ids) fail("out of memory");
+    }
+};
+
+// Objects named by ids from 64 up (0 names none), in segments of 64, 128, 256, … objects that are never copied. The
+// leading zeros of an id tell its segment. A bit for each id says whether it is taken, so that a walk over the objects
+// skips 64 free ones at a time. The pool does not construct or destroy objects, and links the free ones through their
+// first bytes.
+template <class T>
+struct Pool {
+    static constexpr u32 FIRST = 64, LAST = u32(1) << 31;
+    static_assert(sizeof(T) >= sizeof(u32));
+
+    u64 segments[26]{};  // by leading zeros: the address that id 0 would have
+    u64 taken[26]{};     // by leading zeros: likewise for the words of bits
+    u32 fresh{FIRST};    // no id from here on was ever taken
+    u32 gap{};           // the free id to take next; the others are linked from it
+    u32 size{};
+
+    Pool() = default;
+    Pool(const Pool&) = delete;
+    ~Pool() { release(); }
+
+    VIEWLET_INLINE T* at(u32 id) const { return (T*)(segments[__builtin_clz(id)] + u64(id) * sizeof(T)); }
+
+    VIEWLET_INLINE u32 take() {
+        u32 id = gap;
+        if (id)
+            __builtin_memcpy(&gap, (void*)at(id), sizeof gap);
+        else
+            id = take_fresh();
+        word(id) |= bit(id);
+        ++size;
+        return id;
+    }
+
+    VIEWLET_INLINE void give(u32 id) {
+        word(id) &= ~bit(id);
+        if (--size == 0) return forget();
+        __builtin_memcpy((void*)at(id), &gap, sizeof gap);
+        gap = id;
+    }
+
+    // The smallest id in use that is greater, 0 if there is none.
+    VIEWLET_INLINE u32 after(u32 id) const {
+        for (++id; id < fresh; id = (id | 63) + 1)
+            if (u64 rest = word(id) >> (id & 63)) return id + __builtin_ctzll(rest);
+        return 0;
+    }
+    VIEWLET_INLINE u32 first() const { return after(FIRST - 1); }
+
+    // Memory touched so far; what a segment has reserved beyond it is only address space.
+    u64 bytes() const { return u64(fresh - FIRST) * sizeof(T) + u64(fresh - FIRST) / 8; }
+
+    void release() {
+        for (u32 zeros = 0; zeros < 26; ++zeros) {
+            if (!segments[zeros]) continue;
+            u64 begin = u64(1) << (31 - zeros);
+            give_back((void*)(segments[zeros] + begin * sizeof(T)), begin * sizeof(T));
+            give_back((void*)(taken[zeros] + begin / 8), begin / 8);
+            segments[zeros] = taken[zeros] = 0;
+        }
+        size = 0;
+        forget();
+    }
+
+private:
+    VIEWLET_INLINE u64& word(u32 id) const { return ((u64*)taken[__builtin_clz(id)])[id / 64]; }
+    static u64 bit(u32 id) { return u64(1) << (id & 63); }
+
+    void forget() {  // nothing is in use: the next walk is short
+        fresh = FIRST;
+        gap = 0;
+    }
+
+    u32 take_fresh() {
+        if (unlikely(!segments[__builtin_clz(fresh)])) add_segment();
+        return fresh++;
+    }
+
+    VIEWLET_COLD void add_segment() {
+        if (fresh >= LAST) fail("a map has more than two thousand million entries");
+        u64 begin = fresh, zeros = __builtin_clz(fresh);
+        segments[zeros] = u64(allocate(begin * sizeof(T))) - begin * sizeof(T);
+        taken[zeros] = u64(allocate(begin / 8)) - begin / 8;
+    }
+};
+
+}  // namespace viewlet

@@ -1,0 +1,97 @@
+// The Python module. Nothing here depends on the program, whose MODULE describes it: it is compiled once for all.
+#pragma once
+#include "contents.hpp"
+#include "updates.hpp"
+
+namespace viewlet {
+
+inline PyObject* usage(const char* name, u64 size, u64 bytes) {
+    return tuple_of(PyUnicode_FromString(name), PyLong_FromUnsignedLongLong(size), PyLong_FromUnsignedLongLong(bytes));
+}
+
+// memory(state) -> [(map, entries, bytes), …], texts last
+inline PyObject* memory(PyObject*, Arguments arguments, Py_ssize_t count) {
+    Call call(arguments, count, 1);
+    if (!call) return nullptr;
+    Ref list{PyTuple_New(MODULE.map_count + 1)};
+    for (u32 i = 0; i < MODULE.map_count && list; ++i) {
+        const MapInfo& map = MODULE.maps[i];
+        void* program = call.state->program;
+        PyTuple_SetItem(list.object, i, usage(map.name, map.size(program), map.bytes(program)));
+    }
+    Texts& texts = call.state->texts();
+    if (list) PyTuple_SetItem(list.object, MODULE.map_count, usage("texts", texts.size(), texts.memory()));
+    return list.give();
+}
+
+// reset(state): as it was when created
+inline PyObject* reset(PyObject*, Arguments arguments, Py_ssize_t count) {
+    Call call(arguments, count, 1);
+    if (!call) return nullptr;
+    MODULE.destroy(call.state->program);
+    MODULE.construct(call.state->program);
+    return none();
+}
+
+template <class Name> PyObject* names_of(u32 count, Name name) {
+    PyObject* list = PyTuple_New(count);
+    for (u32 i = 0; i < count && list; ++i) PyTuple_SetItem(list, i, PyUnicode_FromString(name(i)));
+    return list;
+}
+
+// names() -> relations, views, results
+inline PyObject* names(PyObject*, Arguments, Py_ssize_t) {
+    return tuple_of(names_of(MODULE.relation_count, [](u32 i) { return MODULE.relations[i].name; }),
+                    names_of(MODULE.view_count, [](u32 i) { return MODULE.views[i].name; }),
+                    names_of(MODULE.result_count, [](u32 i) { return MODULE.result(i).name; }));
+}
+
+inline void destroy_state(PyObject* capsule) {
+    auto* state = static_cast<State*>(PyCapsule_GetPointer(capsule, STATE));
+    MODULE.destroy(state->program);
+    free(state->program);
+    Py_DecRef(state->convert);
+    state->library.close();
+    state->~State();
+    free(state);
+}
+
+// create(convert, keep_tables) -> state. No garbage collector sees through a state: convert must not refer to it.
+inline PyObject* create(PyObject*, Arguments arguments, Py_ssize_t count) {
+    if (count != 2) return PyErr_Format(PyExc_TypeError, "create takes convert and keep_tables");
+    auto* state = new (Placed{malloc(sizeof(State))}) State;
+    state->program = malloc(MODULE.program_size);
+    MODULE.construct(state->program);
+    Py_IncRef(state->convert = arguments[0]);
+    state->keep_tables = arguments[1] == &_Py_TrueStruct;
+    Ref capsule{PyCapsule_New(state, STATE, destroy_state)};
+    return capsule && state->library.open() ? capsule.give() : nullptr;
+}
+
+inline PyMethodDef METHODS[] = {
+    {"create", create, METH_FASTCALL, nullptr},
+    {"one", one, METH_FASTCALL, nullptr},
+    {"many", many, METH_FASTCALL, nullptr},
+    {"events", events, METH_FASTCALL, nullptr},
+    {"arrow_rows", arrow_rows, METH_FASTCALL, nullptr},
+    {"arrow_events", arrow_events, METH_FASTCALL, nullptr},
+    {"count", count_rows, METH_FASTCALL, nullptr},
+    {"table", table, METH_FASTCALL, nullptr},
+    {"load", load, METH_FASTCALL, nullptr},
+    {"find", find, METH_FASTCALL, nullptr},
+    {"entries", entries, METH_FASTCALL, nullptr},
+    {"size", size, METH_FASTCALL, nullptr},
+    {"put", put, METH_FASTCALL, nullptr},
+    {"rows", rows, METH_FASTCALL, nullptr},
+    {"memory", memory, METH_FASTCALL, nullptr},
+    {"reset", reset, METH_FASTCALL, nullptr},
+    {"names", names, METH_FASTCALL, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyObject* open_module(const char* name) {
+    static PyModuleDef module{.head = {1, nullptr}, .name = name, .size = -1, .methods = METHODS};
+    return PyModule_Create2(&module, PYTHON_ABI);
+}
+
+}  // namespace viewlet

@@ -1,0 +1,57 @@
+// What the terms of a query need besides arithmetic.
+#pragma once
+
+#include "dates.hpp"
+#include "real.hpp"
+
+namespace viewlet {
+
+// The product of two doubles, with all its digits.
+VIEWLET_INLINE Real product(double a, double b) { return settled(two_prod(a, b), a * b); }
+
+// x / 0 is NULL.
+VIEWLET_INLINE Opt<Real> divide(Real a, Real b) { return b.hi == 0 ? Opt<Real>() : Opt<Real>(a / b); }
+
+inline i64 absolute(i64 value) { return value < 0 ? -value : value; }
+inline i128 absolute(i128 value) { return value < 0 ? -value : value; }
+inline double absolute(double value) { return __builtin_fabs(value); }
+inline Real absolute(Real value) { return value.hi < 0 ? -value : value; }
+
+template <class T>
+constexpr T coalesce(const Opt<T>& first, const T& second) {
+    return first.null ? second : first.value;
+}
+template <class T>
+constexpr Opt<T> coalesce(const Opt<T>& first, const Opt<T>& second) {
+    return first.null ? second : first;
+}
+
+inline bool is_zero(i64 value) { return value == 0; }
+inline bool is_zero(i128 value) { return value == 0; }
+inline bool is_zero(Real value) { return value.hi == 0; }
+inline bool is_zero(const RealSum& value) { return value.is_zero(); }
+
+// Does x × 10^-k have no digits after the point? A key of fewer places holds no other values.
+inline bool ends(i128 value, u32 k) { return value % power10(k) == 0; }
+inline bool fits(i128 value) { return value == i64(value); }
+
+// -- refreshing a value
+
+inline void increase(Faults& faults, u32 view, i64& value, i64 by) {
+    if (unlikely(__builtin_add_overflow(value, by, &value))) faults.overflow(view);
+}
+inline void increase(Faults& faults, u32 view, i128& value, i128 by) { value = add(faults, view, value, by); }
+inline void increase(Faults&, u32, RealSum& value, Real by, i64 times) { value.add(by, times); }
+
+// A sum that a user sees may not leave the type of its column.
+inline void within(Faults& faults, u32 view, i128 value, i128 low, i128 high) {
+    if (unlikely(value < low || value > high)) faults.overflow(view);
+}
+
+// A product with a sum in it: which rows made it infinite is not known, so that it could not be taken out again.
+inline void increase_finite(Faults& faults, u32 view, RealSum& value, Real by, i64 times) {
+    if (unlikely(!is_finite(by.hi))) faults.wild(view);
+    value.add(by, times);
+}
+
+}  // namespace viewlet

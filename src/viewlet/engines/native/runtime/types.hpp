@@ -1,0 +1,53 @@
+// SQL types and where the cells of a row lie: what the bridge must know to turn foreign values into rows and back.
+#pragma once
+#include "numbers.hpp"
+
+namespace viewlet {
+
+using u8 = unsigned char;
+
+enum class Sql : u8 { ANY, BOOLEAN, INTEGER, BIGINT, DOUBLE, DECIMAL, DATE, TIMESTAMP, VARCHAR };
+
+// How a column is stored. INTEGER, BIGINT, DATE (days), TIMESTAMP (microseconds) and DECIMAL of at most 18 digits
+// (scaled) are I64; a nullable column is Opt<> of it.
+enum class Cell : u8 { I64, I128, F64, TEXT, BOOL };
+
+// A column of a stored row or of a view's key. With Sql::ANY only canonical cells are taken: rows then go the slow
+// way through Python; keys never need more.
+struct Column {
+    const char* name;
+    Cell cell;
+    bool nullable;
+    int precision;
+    int scale;
+    u64 offset;
+    Sql type = Sql::ANY;
+};
+
+// A column of a result, as Arrow shows it.
+struct ResultColumn {
+    const char* name;
+    Sql type;
+    int precision;
+    int scale;
+    bool nullable;
+};
+
+// What Python's date and datetime can hold: the years 1 to 9999.
+inline constexpr i64 FIRST_DAY = -719162, LAST_DAY = 2932896, MICROSECONDS_A_DAY = 86400000000;
+
+inline bool is_date(i128 days) { return FIRST_DAY <= days && days <= LAST_DAY; }
+inline bool is_timestamp(i128 microseconds) {
+    return FIRST_DAY * MICROSECONDS_A_DAY <= microseconds && microseconds < (LAST_DAY + 1) * MICROSECONDS_A_DAY;
+}
+inline bool is_i32(i128 value) { return value == int(value); }
+inline bool is_i64(i128 value) { return value == i64(value); }
+
+// |value| < 10^precision; beyond 38 digits every i128 is.
+inline bool has_digits(i128 value, int precision) {
+    if (precision > 38) return true;
+    i128 bound = power10(u32(precision));
+    return -bound < value && value < bound;
+}
+
+}  // namespace viewlet

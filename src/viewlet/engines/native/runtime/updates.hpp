@@ -1,0 +1,132 @@
+// The module's functions that change what a program holds by events.
+#pragma once
+#include "call.hpp"
+#include "import_events.hpp"
+
+namespace viewlet {
+
+inline bool convert_row(State& state, const RelationInfo& relation, PyObject* given, i64 number, char* row) {
+    Py_IncRef(given);  // a list that holds it may lose it to foreign code
+    Ref held{given}, index{PyLong_FromLongLong(&relation - MODULE.relations)}, place{PyLong_FromLongLong(number)};
+    Ref canonical{PyObject_CallFunctionObjArgs(state.convert, index.object, given, place.object, nullptr)};
+    return canonical && canonical_row(state.texts(), row, relation.columns, relation.width, canonical.object);
+}
+
+inline bool decode_row(State& state, const RelationInfo& relation, PyObject* given, i64 number, char* row) {
+    return take_row(state.library, state.texts(), row, relation.columns, relation.width, given) ||
+           convert_row(state, relation, given, number, row);
+}
+
+// False with an exception set where the row cannot be taken.
+inline bool add_event(State& state, const RelationInfo& relation, i64 times, PyObject* given, i64 number) {
+    char* row = state.batch.rows.take(relation.row_size);
+    if (!given || !decode_row(state, relation, given, number, row)) return false;
+    state.batch.events.push(Event{&relation, times, row});
+    return true;
+}
+
+inline PyObject* static_report(i64 number) {
+    return tuple_of(PyUnicode_FromString("static"), PyLong_FromLongLong(number));
+}
+
+// one(state, relation, times, row)
+inline PyObject* one(PyObject*, Arguments arguments, Py_ssize_t count) {
+    Call call(arguments, count, 4);
+    i64 times;
+    const RelationInfo* relation = call ? call.relation(1) : nullptr;
+    if (!relation || !call.times(2, times)) return nullptr;
+    if (!relation->fire) return static_report(0);
+    return add_event(*call.state, *relation, times, arguments[3], 0) ? run(*call.state) : nullptr;
+}
+
+// many(state, relation, times, rows)
+inline PyObject* many(PyObject*, Arguments arguments, Py_ssize_t count) {
+    Call call(arguments, count, 4);
+    i64 times;
+    const RelationInfo* relation = call ? call.relation(1) : nullptr;
+    if (!relation || !call.times(2, times)) return nullptr;
+    if (!relation->fire) return static_report(0);
+    if (!Sequence::takes(arguments[3])) return PyErr_Format(PyExc_TypeError, "many takes a list or tuple of rows");
+    Sequence rows{arguments[3]};
+    for (Py_ssize_t i = 0, size = rows.size(); i < size; ++i)
+        if (!add_event(*call.state, *relation, times, rows[i], i)) return nullptr;
+    return run(*call.state);
+}
+
+// "+", "-" or an int; false where it is something else.
+inline bool event_times(PyObject* op, i64& times) {
+    if (take_int(op, times)) return times != i64(u64(1) << 63);
+    Py_ssize_t size;
+    const char* sign = is_exactly(op, PyUnicode_Type) ? PyUnicode_AsUTF8AndSize(op, &size) : nullptr;
+    if (!sign || size != 1 || (*sign != '+' && *sign != '-')) return false;
+    times = *sign == '+' ? 1 : -1;
+    return true;
+}
+
+// By number or by name; nullptr where there is none.
+inline const RelationInfo* event_relation(PyObject* given) {
+    i64 index;
+    if (take_int(given, index))
+        return 0 <= index && index < MODULE.relation_count ? &MODULE.relations[index] : nullptr;
+    Py_ssize_t size;
+    const char* name = is_exactly(given, PyUnicode_Type) ? PyUnicode_AsUTF8AndSize(given, &size) : nullptr;
+    for (u32 i = 0; name && i < MODULE.relation_count; ++i)
+        if (EventReader::is_named({name, u32(size)}, MODULE.relations[i].name)) return &MODULE.relations[i];
+    return nullptr;
+}
+
+// events(state, [(op, relation, row), …]); ("event", number) names one that is none of these.
+inline PyObject* events(PyObject*, Arguments arguments, Py_ssize_t count) {
+    Call call(arguments, count, 2);
+    if (!call) return nullptr;
+    if (!Sequence::takes(arguments[1])) return PyErr_Format(PyExc_TypeError, "events takes a list or tuple");
+    Sequence all{arguments[1]};
+    for (Py_ssize_t i = 0, size = all.size(); i < size; ++i) {
+        PyObject* given = all[i];
+        if (!given) return nullptr;
+        i64 times = 0;
+        const RelationInfo* relation = nullptr;
+        if (Sequence::takes(given) && Sequence{given}.size() == 3 && event_times(Sequence{given}[0], times))
+            relation = event_relation(Sequence{given}[1]);
+        PyErr_Clear();
+        if (!relation) return tuple_of(PyUnicode_FromString("event"), PyLong_FromLongLong(i));
+        if (!relation->fire) return static_report(i);
+        if (!add_event(*call.state, *relation, times, Sequence{given}[2], i)) return nullptr;
+    }
+    return run(*call.state);
+}
+
+inline PyObject* slow() { return PyUnicode_FromString("slow"); }
+
+// arrow_rows(state, relation, times, schema, array); "slow" where the rows must come through Python.
+inline PyObject* arrow_rows(PyObject*, Arguments arguments, Py_ssize_t count) {
+    Call call(arguments, count, 5);
+    i64 times;
+    const RelationInfo* relation = call ? call.relation(1) : nullptr;
+    if (!relation || !call.times(2, times)) return nullptr;
+    auto* schema = call.pointer<ArrowSchema>(3);
+    auto* array = schema ? call.pointer<ArrowArray>(4) : nullptr;
+    if (!array) return nullptr;
+    if (!relation->fire) return slow();
+    Batch& batch = call.state->batch;
+    char* rows = batch.rows.take(array->length * relation->row_size);
+    if (!fill_rows(call.state->texts(), {schema, array, array->offset}, relation->columns, relation->width,
+                   {nullptr, array->length}, rows, relation->row_size))
+        return slow();
+    auto* events = static_cast<Event*>(batch.events.more(array->length * sizeof(Event)));
+    for (i64 i = 0; i < array->length; ++i) events[i] = {relation, times, rows + i * relation->row_size};
+    return run(*call.state);
+}
+
+// arrow_events(state, schema, array)
+inline PyObject* arrow_events(PyObject*, Arguments arguments, Py_ssize_t count) {
+    Call call(arguments, count, 3);
+    if (!call) return nullptr;
+    auto* schema = call.pointer<ArrowSchema>(1);
+    auto* array = schema ? call.pointer<ArrowArray>(2) : nullptr;
+    if (!array) return nullptr;
+    EventReader reader{*call.state, {schema, array, array->offset}, {}, {}, {}, array->length, {}, {}, {}, {}, {}, {}};
+    return reader.read() ? run(*call.state) : slow();
+}
+
+}  // namespace viewlet

@@ -1,0 +1,324 @@
+"""Terms as C++ expressions: exact numbers as integers of last places, NULL only where a value may be NULL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from viewlet.algebra.terms import COMPARISONS, Const, Op, Scalar, Term, Var
+from viewlet.program.loops import Factor, Product
+from viewlet.program.typing import (
+    BOOLEAN,
+    COUNT,
+    COUNT_BITS,
+    DOUBLE,
+    NULL,
+    REAL,
+    TEXT,
+    WIDEST,
+    Exact,
+    Inexact,
+    Kind,
+    Unfit,
+    constant_kind,
+    either,
+    plus,
+    scaled_bits,
+    times,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cpp:
+    """A C++ expression; where it is ``optional`` its type is Opt<T>."""
+
+    text: str
+    kind: Kind
+    optional: bool = False
+    constant: Fraction | None = None
+
+    @property
+    def type(self) -> str:
+        return f"Opt<{type_of(self.kind)}>" if self.optional else type_of(self.kind)
+
+
+Scope = Mapping[str, Cpp]
+
+
+def type_of(kind: Kind) -> str:
+    match kind:
+        case Exact(_, bits):
+            return "i64" if bits <= COUNT_BITS else "i128"
+        case Inexact("double"):
+            return "double"
+        case Inexact():
+            return "Real"
+    return {TEXT: "Text", BOOLEAN: "bool", NULL: "bool"}[kind]
+
+
+def unlikely_wide(kind: Kind) -> bool:
+    """Whether 128 bits may not hold a number: arithmetic with it is watched."""
+    return isinstance(kind, Exact) and kind.bits >= WIDEST
+
+
+@dataclass
+class Terms:
+    """``view`` is the C++ name of the view that an overflow is reported for; ``strings`` are the texts met so far."""
+
+    strings: dict[str, str] = field(default_factory=dict)
+    view: str = "0"
+
+    # -- terms ---------------------------------------------------------------------------------------------------------
+
+    def term(self, term: Term, scope: Scope, plain: bool) -> Cpp:
+        """``plain`` says that nothing in it can be NULL, whatever the types of the variables allow."""
+        match term:
+            case Const(value):
+                return self.constant(value)
+            case Var(name):
+                found = scope[name]
+                return Cpp(f"{found.text}.value", found.kind) if plain and found.optional else found
+            case Op(name, args):
+                return self.operator(name, [self.term(a, scope, plain) for a in args])
+
+    def constant(self, value: Scalar) -> Cpp:
+        kind = constant_kind(value)
+        match kind:
+            case Exact(scale, _):
+                number = Fraction(value)  # type: ignore[arg-type]
+                return Cpp(integer(int(number * 10**scale), kind), kind, constant=number)
+            case Inexact():
+                return real(Fraction(value))  # type: ignore[arg-type]
+        if isinstance(value, str):
+            name = self.strings.setdefault(value, f"text_{len(self.strings)}")
+            return Cpp(name, TEXT)
+        return Cpp("Opt<bool>{}", NULL, True) if value is None else Cpp("true" if value else "false", BOOLEAN)
+
+    def operator(self, name: str, args: list[Cpp]) -> Cpp:
+        if name in ("and", "or"):
+            return self.logic(name, args)
+        if name == "is_null":
+            return Cpp(f"is_null({args[0].text})", BOOLEAN)
+        if name == "case":
+            return self.case(args)
+        if name == "coalesce":
+            return self.coalesce(args)
+        if any(a.kind == NULL for a in args):
+            return Cpp("Opt<bool>{}", BOOLEAN if name in COMPARISONS or name == "not" else NULL, True)
+        return lifted(args, lambda known: self.strict(name, known))
+
+    def strict(self, name: str, args: list[Cpp]) -> Cpp:
+        match name, args:
+            case "*", [a, b]:
+                return self.times(a, b)
+            case (("+" | "-"), [a, b]):
+                return self.plus(name, a, b)
+            case "/", [a, b]:
+                return Cpp(f"divide({self.to(a, REAL).text}, {self.to(b, REAL).text})", REAL, True)
+            case "not", [a]:
+                return Cpp(f"!{a.text}", BOOLEAN)
+            case "abs", [a]:
+                kind = plus([a.kind, a.kind]) if isinstance(a.kind, Exact) else a.kind
+                return Cpp(f"absolute({self.to(a, kind).text})", kind)
+            case "double", [a]:
+                return self.to(a, DOUBLE)
+            case "add_months", [a, b]:
+                return Cpp(f"add_months({a.text}, {b.text})", Exact(0, COUNT_BITS))
+            case _, [a, b] if name in COMPARISONS:
+                return Cpp(f"({self.compare(name, a, b)})", BOOLEAN)
+        raise Unfit(f"no C++ for {name}")
+
+    def logic(self, name: str, args: list[Cpp]) -> Cpp:
+        if any(a.optional for a in args):
+            return Cpp(f"{name}3({', '.join(a.text for a in args)})", BOOLEAN, True)
+        return Cpp("(" + f" {'&&' if name == 'and' else '||'} ".join(a.text for a in args) + ")", BOOLEAN)
+
+    def case(self, args: list[Cpp]) -> Cpp:
+        values = [*args[1::2], args[-1]]
+        kind, optional = either([v.kind for v in values]), any(v.optional for v in values)
+        taken = [self.held(v, kind, optional).text for v in values]
+        choices = "".join(f"holds({c.text}) ? {v} : " for c, v in zip(args[:-1:2], taken, strict=False))
+        return Cpp(f"({choices}{taken[-1]})", kind, optional)
+
+    def coalesce(self, args: list[Cpp]) -> Cpp:
+        kind = either([a.kind for a in args])
+        found = self.held(args[-1], kind, args[-1].optional)
+        for a in reversed(args[:-1]):
+            found = Cpp(f"coalesce({self.held(a, kind, True).text}, {found.text})", kind, found.optional)
+        return found
+
+    def compare(self, op: str, a: Cpp, b: Cpp) -> str:
+        """SQL's comparison of two values that are there."""
+        if isinstance(a.kind, Exact) and isinstance(b.kind, Exact):
+            scale = max(a.kind.scale, b.kind.scale)
+            a, b = self.rescaled(a, scale), self.rescaled(b, scale)
+        elif isinstance(a.kind, Inexact) or isinstance(b.kind, Inexact):
+            if (a.kind, b.kind) != (DOUBLE, DOUBLE):
+                a, b = self.to(a, REAL), self.to(b, REAL)
+            return inexact_comparison(op, a.text, b.text)
+        elif TEXT in (a.kind, b.kind) and op not in ("=", "<>"):
+            return f"texts.compare({a.text}, {b.text}) {op} 0"
+        return f"{a.text} { ({'=': '==', '<>': '!='}.get(op, op)) } {b.text}"
+
+    # -- arithmetic ----------------------------------------------------------------------------------------------------
+
+    def times(self, a: Cpp, b: Cpp) -> Cpp:
+        kind = times([a.kind, b.kind])
+        if not isinstance(kind, Exact):
+            return self.real_times(a, b)
+        if not unlikely_wide(kind):
+            return Cpp(f"({as_type(a, kind)} * {b.text})", kind)
+        return Cpp(f"mul(faults, {self.view}, {a.text}, {b.text})", kind)
+
+    def real_times(self, a: Cpp, b: Cpp) -> Cpp:
+        a, b = self.inexact(a), self.inexact(b)
+        both = (a.kind, b.kind) == (DOUBLE, DOUBLE)
+        return Cpp(f"product({a.text}, {b.text})" if both else f"({a.text} * {b.text})", REAL)
+
+    def plus(self, op: str, a: Cpp, b: Cpp) -> Cpp:
+        kind = plus([a.kind, b.kind])
+        if not isinstance(kind, Exact):
+            return Cpp(f"({self.to(a, REAL).text} {op} {self.to(b, REAL).text})", REAL)
+        a, b = self.rescaled(a, kind.scale), self.rescaled(b, kind.scale)
+        if not unlikely_wide(kind):
+            return Cpp(f"({as_type(a, kind)} {op} {b.text})", kind)
+        return Cpp(f"{'add' if op == '+' else 'subtract'}(faults, {self.view}, {a.text}, {b.text})", kind)
+
+    def product(self, product: Product, scope: Scope) -> Cpp:
+        """All factors; exact ones first, as they are cheap."""
+        found = [self.factor(f, scope) for f in product]
+        exact = [f for f in found if isinstance(f.kind, Exact)]
+        result: Cpp | None = None
+        for f in exact + [f for f in found if not isinstance(f.kind, Exact)]:
+            result = f if result is None else self.times(result, f)
+        return result or Cpp("1", Exact(0, 1))
+
+    def summand(self, product: Product, scope: Scope) -> tuple[Cpp, Cpp]:
+        """A product of doubles as the value and how often it counts: an infinity taken out is one infinity fewer."""
+        found = [self.factor(f, scope) for f in product]
+        counts = [f for f in found if isinstance(f.kind, Exact) and f.kind.scale == 0]
+        often = Cpp("1", Exact(0, 1))
+        for f in counts:
+            often = f if often.text == "1" else self.times(often, f)
+        value: Cpp | None = None
+        for f in (f for f in found if f not in counts):
+            value = self.inexact(f) if value is None else self.real_times(value, f)
+        return value or Cpp("Real(1)", REAL), self.to(often, COUNT)
+
+    def factor(self, factor: Factor, scope: Scope) -> Cpp:
+        found = self.term(factor.term, scope, factor.plain)
+        if found.kind == NULL:
+            return Cpp("0", Exact(0, 1))
+        return Cpp(f"{found.text}.value", found.kind) if found.optional else found  # the value of NULL is 0
+
+    # -- conversions ---------------------------------------------------------------------------------------------------
+
+    def to(self, a: Cpp, kind: Kind) -> Cpp:
+        """``a`` as a value of another kind, watched where it may not fit."""
+        if a.optional:
+            return lifted([a], lambda known: self.to(known[0], kind))
+        match a.kind, kind:
+            case Exact(), Exact():
+                return self.to_exact(a, kind)
+            case Exact(scale, _), Inexact("double"):
+                return Cpp(f"to_double({a.text}, {scale})", DOUBLE)
+            case Exact(), Inexact("real") if a.constant is not None:
+                return self.to(real(a.constant), REAL)
+            case Exact(scale, _), Inexact():
+                return Cpp(f"real_of({a.text}{f', {scale}' if scale else ''})", REAL)
+            case Inexact("double"), Inexact("real"):
+                return Cpp(f"Real({a.text})", REAL)
+            case Inexact("real"), Inexact("double"):
+                return Cpp(f"{a.text}.hi", DOUBLE)
+        if a.kind != kind:
+            raise Unfit(f"{a.kind} as {kind}")
+        return a
+
+    def to_exact(self, a: Cpp, kind: Exact) -> Cpp:
+        assert isinstance(a.kind, Exact)
+        places = a.kind.scale - kind.scale
+        if places > 0:
+            a = Cpp(f"scale_down(faults, {self.view}, {a.text}, {places})", Exact(kind.scale, WIDEST))
+        elif places < 0:
+            a = self.rescaled(a, kind.scale)
+        if type_of(a.kind) == "i128" and type_of(kind) == "i64":
+            return Cpp(f"narrow(faults, {self.view}, {a.text})", kind)
+        return replace(a, kind=kind, constant=None)
+
+    def rescaled(self, a: Cpp, scale: int) -> Cpp:
+        """The same number with at least as many places."""
+        assert isinstance(a.kind, Exact)
+        if a.kind.scale == scale:
+            return a
+        kind = Exact(scale, min(scaled_bits(a.kind, scale) + (a.kind.bits == COUNT_BITS), WIDEST))
+        if unlikely_wide(kind):
+            return Cpp(f"scale_up(faults, {self.view}, {a.text}, {scale - a.kind.scale})", kind)
+        power = 10 ** (scale - a.kind.scale)
+        return Cpp(f"({as_type(a, kind)} * {integer(power, Exact(0, power.bit_length()))})", kind)
+
+    def inexact(self, a: Cpp) -> Cpp:
+        """A factor of a product of doubles: a small whole number is one exactly."""
+        if a.constant is not None:
+            return real(a.constant)
+        match a.kind:
+            case Exact(0, bits) if bits <= 53:
+                return Cpp(f"double({a.text})", DOUBLE)
+            case Exact():
+                return self.to(a, REAL)
+        return a
+
+    def held(self, a: Cpp, kind: Kind, optional: bool) -> Cpp:
+        """``a`` as exactly the type that a field or variable of ``kind`` has."""
+        if a.kind == NULL:
+            return Cpp(f"Opt<{type_of(kind)}>{{}}", kind, True)
+        found = self.to(a, kind)
+        if found.optional:
+            return found
+        return Cpp(f"{'Opt<' + type_of(kind) + '>' if optional else type_of(kind)}({found.text})", kind, optional)
+
+
+def lifted(args: list[Cpp], f: Callable[[list[Cpp]], Cpp]) -> Cpp:
+    """f of the values, NULL where one of them is."""
+    if not any(a.optional for a in args):
+        return f(args)
+    names = "abcdefgh"
+    given = [(i, a) for i, a in enumerate(args) if a.optional]
+    inside = list(args)
+    for i, a in given:
+        inside[i] = Cpp(names[i], a.kind)
+    found = f(inside)
+    params = ", ".join(f"{type_of(a.kind)} {names[i]}" for i, a in given)
+    values = ", ".join(a.text for _, a in given)
+    return Cpp(f"lift([&]({params}) {{ return {found.text}; }}, {values})", found.kind, True)
+
+
+def inexact_comparison(op: str, a: str, b: str) -> str:
+    return {
+        "=": f"equal({a}, {b})",
+        "<>": f"!equal({a}, {b})",
+        "<": f"less({a}, {b})",
+        ">": f"less({b}, {a})",
+        "<=": f"!less({b}, {a})",
+        ">=": f"!less({a}, {b})",
+    }[op]
+
+
+def as_type(a: Cpp, kind: Kind) -> str:
+    """``a`` in the width of the result, so that C++ computes in it."""
+    return a.text if type_of(a.kind) == type_of(kind) else f"{type_of(kind)}({a.text})"
+
+
+def integer(value: int, kind: Kind) -> str:
+    if type_of(kind) == "i64":
+        return f"{value}LL"
+    high, low = value >> 64, value & (1 << 64) - 1
+    return f"((i128({high}LL) << 64) + {low}ULL)"
+
+
+def real(value: Fraction) -> Cpp:
+    """A constant next to doubles: one itself where it can be."""
+    hi = float(value)
+    if Fraction(hi) == value:
+        return Cpp(repr(hi), DOUBLE)
+    return Cpp(f"Real({hi!r}, {float(value - Fraction(hi))!r})", REAL)

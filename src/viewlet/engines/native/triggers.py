@@ -1,0 +1,211 @@
+"""Triggers as C++ functions: each pass over the statements in its turn, then the maps are swept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from viewlet.engines.native.layout import Field, Layout, MapLayout, Member, identifier, index_slices
+from viewlet.engines.native.nest import Change, Nest, Temporary, resolve_places, view_constant
+from viewlet.engines.native.terms import Cpp, Scope, Terms, type_of
+from viewlet.program.fuse import Pass, passes
+from viewlet.program.hoist import hoisted
+from viewlet.program.loops import Emit
+from viewlet.program.lower import Lowering
+from viewlet.program.lower import Scope as Bound
+from viewlet.program.text import statement_to_text
+from viewlet.program.trigger import Program, Statement, Trigger, ViewDefinition
+from viewlet.program.typing import ONE, REAL, Kind, Kinds
+
+SIGN = "$sign"
+
+
+@dataclass
+class Triggers:
+    """Writes the functions of a program; ``temporaries`` are the maps that they turned out to need."""
+
+    program: Program
+    layout: Layout
+    kinds: Kinds
+    lowering: Lowering
+    limits: Mapping[str, tuple[int, int]]
+    terms: Terms = field(default_factory=Terms)
+    temporaries: list[Temporary] = field(default_factory=list)
+
+    def nest(self, params: tuple[str, ...] = ()) -> Nest:
+        return Nest(self.layout, self.kinds, self.terms, self.temporaries, self.limits, frozenset(params))
+
+    def trigger(self, trigger: Trigger, fields: tuple[Field, ...], signed: bool) -> list[str]:
+        """The body of the function for one event, or with a ``sign`` for an event and its opposite."""
+        params = trigger.event.params
+        nest = self.nest(params)
+        scope = {p: nest.column("event", f) for p, f in zip(params, fields, strict=True)}
+        if signed:
+            scope[SIGN] = Cpp("sign", ONE)
+        turns = passes(self.program, trigger, self.lowering, SIGN if signed else "")
+        first, turns = hoisted(turns, frozenset(scope), self.layout.map_of)
+        for block in (first, *(turn.block for turn in turns)):
+            index_slices(self.layout, block)
+        if first:
+            self.terms.view = view_constant(trigger.statements[0].target.name)
+            nest.out.add("// what several statements add up")
+            scope |= nest.totals(first, scope)
+        collected = {i: self.into(i, trigger, t.statements[0]) for i, t in enumerate(turns) if t.collect}
+        for i, turn in enumerate(turns):
+            if turn.collect and turn.statements[0].buffered:
+                self.evaluate(nest, trigger, turn, collected[i], scope)
+        for i, turn in enumerate(turns):
+            self.comment(nest, turn, params)
+            if not turn.collect:
+                nest.statement(turn.block, scope, nest.add_to_view)
+                continue
+            if not turn.statements[0].buffered:
+                self.evaluate(nest, trigger, turn, collected[i], scope)
+            self.apply(nest, trigger, turn.statements[0], collected[i], scope)
+        for name in sorted(nest.written):
+            nest.out.add(f"{name}.sweep();")
+        return resolve_places(nest)
+
+    def comment(self, nest: Nest, turn: Pass, params: tuple[str, ...]) -> None:
+        """The calculus of the statements above their code."""
+        for statement in turn.statements:
+            for line in statement_to_text(statement, params).splitlines():
+                nest.out.add(f"// {line}")
+
+    # -- changes that are complete before they are applied -------------------------------------------------------------
+
+    def into(self, i: int, trigger: Trigger, statement: Statement) -> Temporary:
+        """What holds the change: a map with the target's key, or a variable where it has none."""
+        found, member = self.layout[statement.target.name]
+        kind = "insert" if trigger.event.kind == "+" else "delete"
+        name = f"change_{i}_on_{kind}_{identifier(trigger.event.relation)}"
+        temporary = Temporary(name if found.key else f"change_{i}", found.key, member.kind)
+        if found.key:
+            self.temporaries.append(temporary)
+        return temporary
+
+    def evaluate(self, nest: Nest, trigger: Trigger, turn: Pass, into: Temporary, scope: Scope) -> None:
+        statement = turn.statements[0]
+        found, _ = self.layout[statement.target.name]
+        finite = statement.op == "+="
+        nest.out.add(f"{into.name}.clear();" if into.key else f"{value_type(into.kind)} {into.name}{{}};")
+        inputs = statement.target.inputs
+
+        def collect(steps: list[Emit], inside: Scope, _: object) -> None:
+            for step in steps:
+                nest.collect(into, step, inputs, inside, finite=finite)
+
+        if not inputs:
+            nest.statement(turn.block, scope, collect)
+            return
+        nest.out.add(f"const i64 started_{into.name} = ++now;")
+        with self.held(nest, found, statement, into, scope) as given:
+            nest.statement(turn.block, {**scope, **given}, collect)
+
+    @contextmanager
+    def held(
+        self, nest: Nest, found: MapLayout, statement: Statement, into: Temporary, scope: Scope
+    ) -> Iterator[dict[str, Cpp]]:
+        """foreach x⃗_in do: over what a view cache held when the refresh began, where it agrees with the event."""
+        entry = nest.fresh("held")
+        each = f"auto* {entry} = {found.name}_held.first(); {entry}; {entry} = {found.name}_held.next({entry})"
+        tests = [f"{entry}->values.there", f"{entry}->values.born < started_{into.name}"]
+        given = {}
+        for name, column in zip(statement.target.inputs, found.key, strict=False):
+            value = nest.column(f"{entry}->key", column)
+            if name in scope:
+                tests.append(nest.identical(scope[name], value))
+            given[name] = value
+        with nest.out.inside(f"for ({each})"), nest.out.inside(f"if ({' && '.join(tests)})"):
+            yield given
+
+    def apply(self, nest: Nest, trigger: Trigger, statement: Statement, into: Temporary, scope: Scope) -> None:
+        found, member = self.layout[statement.target.name]
+        self.terms.view = view_constant(member.view)
+        if found.inputs:
+            self.refresh_cache(nest, statement, into, scope)
+        if found.is_single:
+            self.apply_single(nest, found, member, statement, into)
+            return
+        if statement.op == ":=" and not found.inputs:
+            with nest.out.inside(f"for (auto* e = {found.name}.first(); e; e = {found.name}.next(e))"):
+                self.erase(nest, found, member, "e")
+        with (
+            nest.out.inside(f"for (auto* c = {into.name}.first(); c; c = {into.name}.next(c))"),
+            nest.out.inside("if (!is_zero(c->values.sum))"),
+        ):
+            nest.out.add(f"auto& entry = {found.name}.at({{{', '.join(f'c->key.{f.name}' for f in found.key)}}});")
+            nest.increase(found, member, "&entry", summed("c->values.sum", into.kind), finite=False)
+
+    def apply_single(self, nest: Nest, found: MapLayout, member: Member, statement: Statement, into: Temporary) -> None:
+        if statement.op == ":=":
+            slot = f"{found.name}.only.values.{member.name}"
+            nest.out.add(f"{slot}.clear();" if into.kind == REAL else f"{slot} = 0;")
+        nest.increase(found, member, f"&{found.name}.only", summed(into.name, into.kind), finite=False)
+
+    def erase(self, nest: Nest, found: MapLayout, member: Member, entry: str) -> None:
+        slot = f"{entry}->values.{member.name}"
+        nest.out.add(f"{slot}.clear();" if member.kind == REAL else f"{slot} = 0;")
+        nest.out.add(f"{found.name}.doubt(*{entry});")
+        nest.written.add(found.name)
+
+    # -- view caches ---------------------------------------------------------------------------------------------------
+
+    def refresh_cache(self, nest: Nest, statement: Statement, into: Temporary, scope: Scope) -> None:
+        """What came in since the refresh began missed it and is dropped; it is filled again when read."""
+        found, member = self.layout[statement.target.name]
+        with (
+            nest.out.inside(f"for (auto* h = {found.name}_held.first(); h; h = {found.name}_held.next(h))"),
+            nest.out.inside(f"if (h->values.born > started_{into.name})"),
+        ):
+            self.erase_slice(nest, found, member, "h")
+            nest.out.add("h->values.there = false;")
+            nest.out.add(f"{found.name}_held.doubt(*h);")
+        nest.written.add(f"{found.name}_held")
+        if statement.op == ":=":
+            with self.held(nest, found, statement, into, scope) as given:
+                entry = next(iter(given.values())).text.split("->")[0]
+                self.erase_slice(nest, found, member, entry)
+
+    def erase_slice(self, nest: Nest, found: MapLayout, member: Member, held: str) -> None:
+        """All that a view cache holds for one tuple of inputs."""
+        index = found.index(tuple(range(found.inputs)))
+        probe = ", ".join(f".{f.name} = {held}->key.{f.name}" for f in found.key[: found.inputs])
+        with nest.out.inside(
+            f"for (auto* e = {found.name}.first<{index}>({{{probe}}}); e; e = {found.name}.next<{index}>(e))"
+        ):
+            self.erase(nest, found, member, "e")
+
+    def fill(self, view: ViewDefinition) -> list[str]:
+        """The body of the function that computes what a view cache does not hold."""
+        assert view.fill is not None
+        found, member = self.layout[view.name]
+        nest = self.nest()
+        scope = {v: nest.column("given", f) for v, f in zip(view.inputs, found.key, strict=False)}
+        block = self.lowering.change(view.fill, view.outputs, Bound(frozenset(view.inputs), frozenset()), view.name)
+        index_slices(self.layout, block)
+        nest.out.add(f"if (auto* known = {found.name}_held.find(given); known && known->values.there) return;")
+        nest.out.add(f"{found.name}_held.at(given).values = {{++now, true}};")
+        nest.statement(block, scope, self.filling(nest, found, member, view))
+        return nest.out.lines
+
+    def filling(self, nest: Nest, found: MapLayout, member: Member, view: ViewDefinition):  # type: ignore[no-untyped-def]
+        def fill(steps: list[Emit], scope: Scope, _: object) -> None:
+            self.terms.view = view_constant(view.name)
+            for step in steps:
+                with nest.out.inside(""):
+                    nest.out.add(f"auto& entry = {nest.make(found, view.inputs + step.key, scope)};")
+                    change = nest.change(step.product, member.kind, scope)
+                    nest.increase(found, member, "&entry", change, finite=False)
+
+        return fill
+
+
+def summed(slot: str, kind: Kind) -> Change:
+    return Change(f"{slot}.value(), 1" if kind == REAL else slot)
+
+
+def value_type(kind: Kind) -> str:
+    """How a map holds multiplicities of a kind."""
+    return "RealSum" if kind == REAL else type_of(kind)

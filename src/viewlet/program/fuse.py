@@ -1,0 +1,249 @@
+"""Fusion: statements of one trigger that begin with the same reads and tests are done in one pass.
+
+Q₁ += S ⋈ A and Q₂ += S ⋈ B go over S once. That is right where neither reads what the other writes, nor stands a
+statement between them that one of the two must not pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+
+from viewlet.algebra.query import Atom, Compare, Delta, Query, Rel, Value, View, atoms, join, negate, rename
+from viewlet.algebra.terms import Var, substitute_term
+from viewlet.program.loops import (
+    Add,
+    Block,
+    EachGroup,
+    Emit,
+    Get,
+    Group,
+    Let,
+    Loop,
+    Nonzero,
+    Product,
+    Put,
+    Same,
+    Step,
+    Test,
+    Total,
+)
+from viewlet.program.lower import Lowering, Scope, columns_of
+from viewlet.program.trigger import Program, Statement, Trigger
+
+Names = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Statements done together. ``collect``: the change is complete before any of it is applied."""
+
+    statements: tuple[Statement, ...]
+    block: Block
+    collect: bool
+
+
+def passes(program: Program, trigger: Trigger, lowering: Lowering, sign: str = "") -> tuple[Pass, ...]:
+    """The statements of a trigger in an order that is right, those fused that can be.
+
+    ``sign`` names a variable, 1 or -1, that every change is multiplied by: see :func:`differ_in_sign`.
+    """
+    done: list[Pass] = []
+    numbers = count()
+    for statement in trigger.statements:
+        scope = trigger_scope(program, trigger, statement)
+        expression = statement.expression
+        if sign and statement.op == "+=":
+            expression = join(expression, Value(Var(sign)))
+            scope = scope.having(frozenset({sign}), frozenset({sign}))
+        block = lowering.change(expression, statement.target.outputs, scope, statement.target.name)
+        collect = statement.buffered or statement.op == ":=" or program.view(statement.target.name).is_cache
+        _place(done, Pass((statement,), block, collect), numbers)
+    return tuple(done)
+
+
+def differ_in_sign(insert: Trigger, delete: Trigger) -> bool:
+    """Deleting does the opposite of inserting: every increment is linear, and what is replaced is computed alike."""
+    return (
+        insert.event.params == delete.event.params
+        and len(insert.statements) == len(delete.statements)
+        and all(
+            (a.target, a.op, a.buffered) == (b.target, b.op, b.buffered)
+            and b.expression == (negate(a.expression) if a.op == "+=" else a.expression)
+            for a, b in zip(insert.statements, delete.statements, strict=True)
+        )
+    )
+
+
+def trigger_scope(program: Program, trigger: Trigger, statement: Statement) -> Scope:
+    """What is bound where a statement starts: the event's row, and the inputs of the view cache it refreshes."""
+    columns = program.relation(trigger.event.relation).columns if trigger.event.params else ()
+    solid = [p for p, c in zip(trigger.event.params, columns, strict=True) if not c.nullable]
+    return Scope(frozenset(trigger.event.params) | frozenset(statement.target.inputs), frozenset(solid))
+
+
+def _place(done: list[Pass], new: Pass, numbers: Iterator[int]) -> None:
+    """Into the latest pass that begins alike and that nothing keeps the statement from joining, else at the end."""
+    if not new.collect:
+        for i in range(len(done) - 1, -1, -1):
+            if _conflict(done[i], new):
+                break
+            if done[i].collect:
+                continue
+            taken = frozenset(bound_names(done[i].block))
+            fresh = {v: f"{v}${next(numbers)}" for v in sorted(set(bound_names(new.block)) & taken)}
+            block = merged(done[i].block, renamed(new.block, fresh))
+            if block is not None:
+                done[i] = replace(done[i], statements=done[i].statements + new.statements, block=block)
+                return
+    done.append(new)
+
+
+def _conflict(a: Pass, b: Pass) -> bool:
+    return any(
+        x.target.name in _reads(y.expression)
+        or y.target.name in _reads(x.expression)
+        or (x.target.name == y.target.name and (a.collect or b.collect))
+        for x in a.statements
+        for y in b.statements
+    )
+
+
+def _reads(q: Query) -> frozenset[str]:
+    return frozenset(a.name for a in atoms(q) if isinstance(a, View))
+
+
+# -- blocks ------------------------------------------------------------------------------------------------------------
+
+
+def merged(a: Block, b: Block) -> Block | None:
+    """Both blocks with their common beginning once; None where they begin differently. Their names are distinct."""
+    for i, step in enumerate(a):
+        found = _shared(step, b[0]) if b else None
+        if found is None:
+            continue
+        names, head = found
+        rest = renamed(b[1:], names)
+        if isinstance(head, (Let, Total, Group)):
+            return (*a[:i], head, *_either(a[i + 1 :], rest))
+        return (*a[:i], head, *a[i + 1 :], *rest)
+    return None
+
+
+def _either(a: Block, b: Block) -> Block:
+    together = merged(a, b) if a and b else None
+    return a + b if together is None else together
+
+
+def _shared(a: Step, b: Step) -> tuple[Names, Step] | None:
+    """One step for two that do the same, and what the second one's names are called in it."""
+    match a, b:
+        case (Test(), Test()) if (a.compare, a.nullable, a.plain) == (b.compare, b.nullable, b.plain):
+            return {}, replace(a, body=_either(a.body, b.body))
+        case (Same(), Same()) if (a.var, a.term, a.plain) == (b.var, b.term, b.plain):
+            return {}, replace(a, body=_either(a.body, b.body))
+        case (Let(), Let()) if (a.term, a.plain) == (b.term, b.plain):
+            return {b.var: a.var}, a
+        case (Get(), Get()) if a.source == b.source:
+            return {}, replace(a, body=_either(a.body, renamed(b.body, {b.value: a.value})))
+        case (Loop(), Loop()) if a.source.name == b.source.name and type(a.source) is type(b.source):
+            names = _same_loop(a, b)
+            return None if names is None else ({}, replace(a, body=_either(a.body, renamed(b.body, names))))
+        case (Nonzero(), Nonzero()) if a.var == b.var:
+            return {}, replace(a, body=_either(a.body, b.body))
+        case (Total(), Total()):
+            names = {b.var: a.var}
+            return (names, a) if _alike(a.body, renamed(b.body, names)) else None
+    return None
+
+
+def _same_loop(a: Loop, b: Loop) -> Names | None:
+    """The variables of the second loop by their names in the first, where both go over the same entries."""
+    names = {b.value: a.value}
+    for mine, other in zip(columns_of(a.source), columns_of(b.source), strict=True):
+        if (mine in a.bound) != (other in b.bound) or (mine in a.bound and mine != other):
+            return None
+        if other not in b.bound and names.setdefault(other, mine) != mine:
+            return None
+    return names if len(set(names.values())) == len(names) else None
+
+
+def _alike(a: Block, b: Block) -> bool:
+    """Equal but for the names bound inside."""
+    if len(a) != len(b):
+        return False
+    names = dict(zip(bound_names(b), bound_names(a), strict=False))
+    return renamed(b, names) == a
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+
+def bound_names(block: Block) -> Iterator[str]:
+    """The names that a block gives values to, in order."""
+    for step in block:
+        match step:
+            case Let(var, _, _):
+                yield var
+            case Get(_, value, body):
+                yield value
+                yield from bound_names(body)
+            case Loop(source, bound, value, body):
+                yield value
+                yield from dict.fromkeys(v for v in columns_of(source) if v not in bound)
+                yield from bound_names(body)
+            case Total(var, body) | Group(var, body):
+                yield var
+                yield from bound_names(body)
+            case Same(body=body) | Test(body=body) | Nonzero(body=body) | EachGroup(body=body):
+                yield from bound_names(body)
+            case Add() | Put() | Emit():
+                pass
+
+
+def renamed(block: Block, names: Names) -> Block:
+    return tuple(_renamed(step, names) for step in block) if names else block
+
+
+def _renamed(step: Step, names: Names) -> Step:
+    terms = {v: Var(n) for v, n in names.items()}
+
+    def name(v: str) -> str:
+        return names.get(v, v)
+
+    def product(p: Product) -> Product:
+        return tuple(replace(f, term=substitute_term(f.term, terms)) for f in p)
+
+    match step:
+        case Let(var, term, plain):
+            return Let(name(var), substitute_term(term, terms), plain)
+        case Same(var, term, plain, body):
+            return Same(name(var), substitute_term(term, terms), plain, renamed(body, names))
+        case Test(Compare(op, left, right), nullable, plain, body):
+            compare = Compare(op, substitute_term(left, terms), substitute_term(right, terms))
+            return Test(compare, nullable, plain, renamed(body, names))
+        case Get(source, value, body):
+            return Get(_atom(source, names), name(value), renamed(body, names))
+        case Loop(source, bound, value, body):
+            return Loop(_atom(source, names), frozenset(map(name, bound)), name(value), renamed(body, names))
+        case Total(var, body):
+            return Total(name(var), renamed(body, names))
+        case Add(var, p):
+            return Add(name(var), product(p))
+        case Nonzero(var, body):
+            return Nonzero(name(var), renamed(body, names))
+        case Group(var, body):
+            return Group(name(var), renamed(body, names))
+        case Put(var, keys, p):
+            return Put(name(var), tuple(map(name, keys)), product(p))
+        case EachGroup(var, keys, body):
+            return EachGroup(name(var), tuple(map(name, keys)), renamed(body, names))
+        case Emit(key, p, view):
+            return Emit(tuple(map(name, key)), product(p), view)
+
+
+def _atom(atom: Atom, names: Names) -> Atom:
+    found = rename(atom, names)
+    assert isinstance(found, (Rel, Delta, View))
+    return found

@@ -1,0 +1,185 @@
+"""Totals that several increments of a trigger need are computed once, before the first of them.
+
+``target += expression`` reads old versions (Definition 1), so whatever it adds up from the event alone is the same at
+the start of the trigger. Totals over the same slice are then added up in one loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+
+from viewlet.algebra.terms import free
+from viewlet.program.fuse import Pass, bound_names, merged, renamed
+from viewlet.program.loops import (
+    Add,
+    Block,
+    EachGroup,
+    Emit,
+    Get,
+    Group,
+    Let,
+    Loop,
+    Nonzero,
+    Put,
+    Same,
+    Step,
+    Test,
+    Total,
+)
+from viewlet.program.lower import columns_of
+
+Place = Callable[[str], str]  # a view ↦ the store that holds it; views of one store are looped over together
+FIRST = "$first"
+
+
+@dataclass
+class Uses:
+    total: Total
+    times: int = 0
+    unconditional: bool = False
+
+
+@dataclass
+class Hoist:
+    """``known``: a total without its names ↦ where it is used, then its name for those that are hoisted."""
+
+    given: frozenset[str]
+    uses: dict[Block, Uses] = field(default_factory=dict)
+    names: dict[Block, str] = field(default_factory=dict)
+
+    def count(self, block: Block, unconditional: bool) -> None:
+        for step in block:
+            if isinstance(step, Total) and free_names(step.body) - {step.var} <= self.given:
+                uses = self.uses.setdefault(nameless(step), Uses(step))
+                uses.times += 1
+                uses.unconditional |= unconditional
+            if not isinstance(step, (Let, Add, Put, Emit)):
+                self.count(step.body, unconditional and isinstance(step, (Total, Group)))
+
+    def without(self, block: Block) -> Block:
+        """The block with hoisted totals by their names."""
+        for i, step in enumerate(block):
+            if isinstance(step, Total) and (name := self.names.get(nameless(step))):
+                return block[:i] + self.without(renamed(block[i + 1 :], {step.var: name}))
+            if not isinstance(step, (Let, Add, Put, Emit)):
+                inner = self.without(step.body)
+                if inner is not step.body:
+                    return (*block[:i], replace(step, body=inner), *self.without(block[i + 1 :]))
+        return block
+
+
+def hoisted(passes: tuple[Pass, ...], given: frozenset[str], place: Place = str) -> tuple[Block, tuple[Pass, ...]]:
+    """What to do before the first pass, and the passes without it. ``given`` are the names that the event binds."""
+    hoist = Hoist(given)
+    for p in passes:
+        if not p.collect:
+            hoist.count(p.block, True)
+    first: list[Total] = []
+    shared = [(key, uses) for key, uses in hoist.uses.items() if uses.times > 1 and uses.unconditional]
+    for i, (key, uses) in enumerate(sorted(shared, key=lambda found: len(repr(found[0])))):
+        name = f"{FIRST}{i}"  # smaller ones first: they are parts of the others
+        body = hoist.without(renamed(uses.total.body, {uses.total.var: name}))
+        first.append(Total(name, body))
+        hoist.names[key] = name
+    rest = tuple(p if p.collect else replace(p, block=hoist.without(p.block)) for p in passes)
+    return _in_one_loop(_needed(first, rest), place), rest
+
+
+def _needed(first: list[Total], rest: tuple[Pass, ...]) -> list[Total]:
+    """Without the totals that were only parts of others."""
+    kept: list[Total] = []
+    used = {name for p in rest for name in free_names(p.block)}
+    for total in reversed(first):
+        if total.var in used:
+            kept.insert(0, total)
+            used |= free_names(total.body)
+    return kept
+
+
+def _in_one_loop(first: list[Total], place: Place) -> Block:
+    """Totals that end in loops over one slice: first what each of them needs, then one loop (a view) for them all."""
+    done: Block = ()
+    for _, group in groupby(first, key=lambda total: _slice(total, place)):
+        totals = list(group)
+        before: Block = ()
+        loops: Block = ()
+        for total in totals:
+            body = renamed(total.body, {v: f"{v}{total.var}" for v in bound_names(total.body)})
+            ends = bool(body) and isinstance(body[-1], Loop)
+            needs, loop = (body[:-1], body[-1:]) if ends else (body, ())
+            before, names = _once(before, needs)
+            loop = renamed(loop, names)
+            loops = merged(loops, loop) or loops + loop
+        nested = before + loops
+        for total in reversed(totals):
+            nested = (Total(total.var, nested),)
+        done += nested
+    return done
+
+
+def _once(before: Block, needs: Block) -> tuple[Block, Mapping[str, str]]:
+    """``needs`` added to ``before``; what is there under another name keeps that one."""
+    there = {(step.term, step.plain): step.var for step in before if isinstance(step, Let)}
+    names: dict[str, str] = {}
+    for step in renamed(needs, names):
+        if isinstance(step, Let) and (step.term, step.plain) in there:
+            names[step.var] = there[step.term, step.plain]
+        else:
+            before += renamed((step,), names)
+    return before, names
+
+
+def _slice(total: Total, place: Place) -> object:
+    """What the loop at the end goes over; a total without one is alone."""
+    last = total.body[-1] if total.body else None
+    if not isinstance(last, Loop):
+        return total.var
+    names = columns_of(last.source)
+    return place(last.source.name), tuple(n if n in last.bound else None for n in names)
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+
+def nameless(total: Total) -> Block:
+    """The body with names in the order they are bound: equal for totals that add up the same."""
+    names = {total.var: "§"} | {v: f"§{i}" for i, v in enumerate(dict.fromkeys(bound_names(total.body)))}
+    return renamed(total.body, names)
+
+
+def free_names(block: Block) -> frozenset[str]:
+    """The names that a block uses and does not bind itself."""
+    return frozenset(_used(block)) - frozenset(bound_names(block))
+
+
+def _used(block: Block) -> Iterator[str]:
+    for step in block:
+        yield from _used_by(step)
+        if not isinstance(step, (Let, Add, Put, Emit)):
+            yield from _used(step.body)
+
+
+def _used_by(step: Step) -> Iterator[str]:
+    match step:
+        case Let(_, term, _):
+            yield from free(term)
+        case Same(var, term, _, _):
+            yield from {var, *free(term)}
+        case Test(compare, _, _, _):
+            yield from free(compare.left) | free(compare.right)
+        case Get(source, _, _) | Loop(source, _, _, _):
+            yield from columns_of(source)
+        case Add(var, product) | Put(var, _, product):
+            yield from {var, *(v for f in product for v in free(f.term))}
+            if isinstance(step, Put):
+                yield from step.keys
+        case Emit(key, product, _):
+            yield from {*key, *(v for f in product for v in free(f.term))}
+        case Nonzero(var, _) | EachGroup(var, _, _):
+            yield var
+            if isinstance(step, EachGroup):
+                yield from step.keys
+        case Total() | Group():
+            pass

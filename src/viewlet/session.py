@@ -1,0 +1,239 @@
+"""A program at work on an engine: updates in, checked whole before they change anything."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NoReturn
+
+from viewlet import arrow
+from viewlet.boundary import Encoder, encoder, is_one_row, to_key
+from viewlet.engines.base import Engine
+from viewlet.engines.native.bridge import SpoiledError
+from viewlet.engines.native.engine import Compiled, NativeEngine
+from viewlet.errors import DataError, Error
+from viewlet.program.encoding import Row
+from viewlet.program.trigger import Program
+from viewlet.schema import Relation
+
+OPS = {"+": 1, "-": -1}
+Event = tuple[str, Row, int]  # a relation, a row of it, and how often it comes (or goes)
+Tables = Mapping[str, Mapping[Row, int]]
+Start = Callable[[Program, Tables], Engine]
+Listen = Callable[[], Callable[[], None] | None]  # looks at the views that somebody listens to; the result tells them
+
+
+class Session:
+    """Every row is checked and encoded here. An update that fails leaves everything as it was."""
+
+    def __init__(self, program: Program, start: Start, tables: Tables, listen: Listen) -> None:
+        self.program = program
+        self._start = start
+        self._listen = listen
+        self._relations = {relation.name: relation for relation in program.relations}
+        self._encoders: dict[str, Encoder] = {r.name: encoder(r) for r in program.relations}
+        self.engine = start(program, tables)
+
+    def tables(self) -> dict[str, Counter[Row]]:
+        return {r.name: Counter(self.engine.table(r.name)) for r in self.program.relations}
+
+    # -- updates -------------------------------------------------------------------------------------------------------
+
+    def change(self, name: str, data: Any, times: int) -> None:
+        """Rows of one relation come (``times`` = 1) or go (-1)."""
+        row = self._one_row(name, data)
+        if row is not None and (times > 0 or self.engine.count(name, row) > 0):
+            self._run([(name, row, times)])
+        else:
+            self._change_checked(name, data, times)
+
+    def apply(self, events: Any) -> None:
+        """An ordered mix of (op, relation, row)."""
+        triples = arrow.events(events) if arrow.is_arrow(events) else events
+        if not isinstance(triples, Iterable):
+            raise Error(f"apply takes events (op, relation, row), not {events!r}")
+        given = list(triples)
+        changes = [self._event(event, number) for number, event in enumerate(given)]
+        self._check_deletes(changes, lambda number: given[number][2])
+        self._run(changes)
+
+    def _one_row(self, relation: str, data: Any) -> Row | None:
+        """A single event that needs no closer look."""
+        encode = self._encoders.get(relation) if type(data) is tuple and type(relation) is str else None
+        return None if encode is None else encode(data)
+
+    def _change_checked(self, name: str, data: Any, times: int) -> None:
+        relation = self.relation(name)
+        given = rows_of(data, name)
+        changes = [(name, self._row(relation, row, number), times) for number, row in enumerate(given)]
+        self._check_deletes(changes, given.__getitem__)
+        entries: dict[Row, int] = {}
+        for _, row, _ in changes:
+            entries[row] = entries.get(row, 0) + times
+        self._run_bulk(relation, entries)
+
+    def _event(self, event: Any, number: int) -> Event:
+        if not isinstance(event, (tuple, list)) or len(event) != 3:
+            raise Error(f"event {number} is {event!r}, not (op, relation, row)")
+        op, name, row = event
+        relation = self.relation(name, number)
+        times = OPS.get(op) if isinstance(op, str) else op
+        if not isinstance(times, int) or isinstance(times, bool):
+            raise DataError('op is "+", "-" or an integer', relation=name, row=number, column="op", value=op)
+        return name, self._row(relation, row, number), times
+
+    def _row(self, relation: Relation, row: object, number: int) -> Row:
+        cells = self._encoders[relation.name](row)
+        return to_key(relation, row, number, takes_wild=self.engine.takes_wild) if cells is None else cells
+
+    def relation(self, name: object, number: int | None = None) -> Relation:
+        found = self._relations.get(name) if isinstance(name, str) else None
+        if found is not None:
+            return found
+        if any(result.name == name for result in self.program.results):
+            raise DataError("is a view: it follows from its tables", relation=str(name), row=number, value=name)
+        there = ", ".join(relation.name for relation in self.program.relations) or "none"
+        message = f"there is no such stream or table; there are: {there}"
+        raise DataError(message, relation=str(name), row=number, value=name)
+
+    def _check_deletes(self, changes: list[Event], given: Callable[[int], object]) -> None:
+        """In the batch's own order: what it inserted before, it may delete."""
+        deleted_from = {name for name, _, times in changes if times < 0}
+        there: dict[str, dict[Row, int]] = {name: {} for name in deleted_from}
+        for number, (name, row, times) in enumerate(changes):
+            if name in there:
+                counts = there[name]
+                count = counts.get(row)
+                counts[row] = count = times + (self.engine.count(name, row) if count is None else count)
+                if count < 0:
+                    culprit = given(number)
+                    raise DataError(f"{culprit!r} is not there", relation=name, row=number, value=culprit)
+
+    # -- all or nothing ------------------------------------------------------------------------------------------------
+
+    def _run(self, events: list[Event]) -> None:
+        """All events or, should one fail, none: the views are then built again from the tables as they were."""
+        engine, done = self.engine, 0
+        try:
+            for name, row, times in events:
+                if self._relations[name].static:
+                    engine.load(name, {row: times})
+                elif times == 1:
+                    engine.apply("+", name, row)
+                elif times == -1:
+                    engine.apply("-", name, row)
+                elif times:
+                    engine.apply_bulk(name, {row: times})
+                done += 1
+            tell = self._listen()
+        except BaseException as error:
+            self._refuse(events[:done], error)
+        if tell is not None:
+            tell()
+
+    def _run_bulk(self, relation: Relation, entries: Mapping[Row, int]) -> None:
+        """The same for rows that one trigger takes at once."""
+        if len(entries) < 2 and all(times in (1, -1) for times in entries.values()):
+            return self._run([(relation.name, row, times) for row, times in entries.items()])
+        engine, done = self.engine, list[Event]()
+        try:
+            (engine.load if relation.static else engine.apply_bulk)(relation.name, entries)
+            done = [(relation.name, row, times) for row, times in entries.items()]
+            tell = self._listen()
+        except BaseException as error:
+            self._refuse(done, error)
+        if tell is not None:
+            tell()
+
+    def _refuse(self, done: list[Event], error: BaseException) -> NoReturn:
+        tables = self.tables()
+        for name, row, times in done:
+            tables[name][row] -= times
+        self.engine = self._start(self.program, tables)
+        if isinstance(error, (ValueError, ArithmeticError, RecursionError)):
+            raise Error(f"a view cannot be computed with these rows, so nothing changed: {error}") from error
+        raise error
+
+
+class NativeSession(Session):
+    """Rows go straight to the native program, which checks them itself; what it leaves to Python is done as above."""
+
+    engine: NativeEngine
+
+    def __init__(self, compiled: Compiled, tables: Tables, listen: Listen, before: Engine | None = None) -> None:
+        """``before`` is the engine to take over from, tables and views; without it the views follow from ``tables``."""
+        relations = compiled.program.relations
+
+        def convert(index: int, row: object, number: int) -> Row:
+            return to_key(relations[index], row, number)
+
+        def start(program: Program, tables: Tables) -> Engine:
+            return NativeEngine(compiled, tables, convert)
+
+        def adopt(program: Program, tables: Tables) -> Engine:
+            return start(program, tables) if before is None else NativeEngine.adopt(compiled, before, convert)
+
+        super().__init__(compiled.program, adopt, tables, listen)
+        self._start = start
+
+    def change(self, name: str, data: Any, times: int) -> None:
+        state = self.engine.state
+        if self.relation(name).static:
+            self._change_checked(name, data, times)
+        elif is_one_row(data):
+            self._do(lambda: state.one(name, times, data), lambda: state.one(name, -times, data))
+        elif not arrow.is_arrow(data) or not self._change_batch(name, data, times):
+            rows = rows_of(data, name)
+            self._do(lambda: state.many(name, times, rows), lambda: state.many(name, -times, rows[::-1]))
+
+    def _change_batch(self, name: str, data: Any, times: int) -> bool:
+        """False where the batch has columns that only Python can read."""
+        state, batch = self.engine.state, arrow.batch(data, name)
+        return bool(
+            self._do(lambda: state.arrow_rows(name, times, batch), lambda: state.arrow_rows(name, -times, batch))
+        )
+
+    def apply(self, events: Any) -> None:
+        state = self.engine.state
+        if arrow.is_arrow(events):
+            batch = arrow.batch(events, "events")
+            if not self._do(lambda: state.arrow_events(batch), lambda: state.arrow_events(arrow.undone(batch))):
+                super().apply(events)
+            return
+        given = list(events) if isinstance(events, Iterable) and not isinstance(events, (list, tuple)) else events
+        if (
+            not isinstance(given, (list, tuple))
+            or self._do(
+                lambda: state.events(given),
+                lambda: state.events([(_opposite(op), name, row) for op, name, row in given[::-1]]),
+            )
+            is not None
+        ):
+            super().apply(given)  # a static table, or what is no event: Python knows what to say
+
+    def _do(self, update: Callable[[], Any], undo: Callable[[], Any]) -> Any:
+        """All or nothing, also where a view that somebody listens to can no longer be shown."""
+        try:
+            done = update()
+        except SpoiledError as error:
+            self.engine.recover(error)
+        try:
+            tell = self._listen()
+        except BaseException:
+            undo()
+            raise
+        if tell is not None:
+            tell()
+        return done
+
+
+def _opposite(op: Any) -> Any:
+    return -OPS[op] if isinstance(op, str) else -op
+
+
+def rows_of(data: Any, relation: str) -> list[Any]:
+    """The rows of whatever a user calls rows."""
+    rows = [data] if is_one_row(data) else arrow.rows(data, relation) if arrow.is_arrow(data) else data
+    if isinstance(rows, str) or not isinstance(rows, Iterable):
+        raise DataError(f"{rows!r} is neither a row nor rows", relation=relation, value=rows)
+    return list(rows)

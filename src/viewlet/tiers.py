@@ -1,0 +1,67 @@
+"""Two tiers: generated Python answers at once, the native program takes over when it is compiled."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable
+
+from viewlet.engines.native.engine import Compiled, compile_program
+from viewlet.program.trigger import Program
+from viewlet.program.typing import Unfit
+
+HEAD_START = 0.2  # seconds in which the first answers have the processor for themselves
+NO_COMPILER = (
+    "no C++ compiler was found (g++, clang++, or the ziglang package from PyPI): views are kept fresh by generated "
+    "Python, which is slower; pip install ziglang brings one"
+)
+
+
+class NativeBuild:
+    """The native program of a database in the making; ``wanted`` says whether anybody still waits for it."""
+
+    def __init__(self, program: Program, wanted: Callable[[], bool], *, at_once: bool) -> None:
+        self._program, self._wanted = program, wanted
+        self._delay = 0.0 if at_once else HEAD_START
+        self._hurry = threading.Event()
+        self._compiled: Compiled | None = None
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="viewlet native build", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        self._hurry.wait(self._delay)
+        if not self._wanted():
+            self._failure = Unfit("nobody waits for it any more")
+            return
+        try:
+            self._compiled = compile_program(self._program)
+        except BaseException as error:  # told to whoever asks for the result
+            self._failure = error
+
+    @property
+    def is_done(self) -> bool:
+        return not self._thread.is_alive()
+
+    def wait(self) -> None:
+        self._hurry.set()
+        self._thread.join()
+
+    def take(self) -> Compiled | None:
+        """The program, or None where generated Python goes on: no compiler, or numbers without a fixed width."""
+        if isinstance(self._failure, Unfit):
+            return None
+        if self._failure is not None:
+            raise self._failure
+        if self._compiled is None:
+            _say_once(NO_COMPILER)
+        return self._compiled
+
+
+_said: set[str] = set()
+
+
+def _say_once(sentence: str) -> None:
+    if sentence not in _said:
+        _said.add(sentence)
+        warnings.warn(sentence, stacklevel=2)
