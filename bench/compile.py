@@ -5,6 +5,8 @@ takes longer than a query may. Every run starts with empty caches, as in a new p
 
 ``first answer``: from CREATE MATERIALIZED VIEW to its first rows, in the Python tier, where the streams are there
 already. Each run has a process of its own, which has imported viewlet and collected the garbage of that.
+
+``native``: what the C++ compiler takes for the program, past the cache; NaN where there is none.
 """
 
 from __future__ import annotations
@@ -13,21 +15,32 @@ import argparse
 import functools
 import gc
 import json
+import math
+import os
+import resource
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
+from unittest import mock
 
 import viewlet
 from viewlet.compilation import compile
 from viewlet.compiler.strategy import STRATEGIES
+from viewlet.engines.native.build import build
+from viewlet.engines.native.emit import cpp_source
+from viewlet.engines.native.engine import BRIDGE
 from viewlet.workloads.queries import PAPER_QUERIES
 
 DEFAULT = "optimized"
 FIRST = "first answer"
-LIMITS = {DEFAULT: 1.0, FIRST: 0.1}  # seconds
+NATIVE = "native"
+LIMITS = {DEFAULT: 1.0, FIRST: 0.1, NATIVE: 3.0}  # seconds
 
-Times = dict[str, dict[str, float]]  # query → strategy or FIRST → seconds
+Times = dict[str, dict[str, float]]  # query → strategy, FIRST or NATIVE → seconds; NaN: no compiler
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -36,10 +49,11 @@ def main(arguments: list[str] | None = None) -> int:
     if unknown := [query for query in options.queries if query not in PAPER_QUERIES]:
         parser.error(f"no query {unknown[0]}: choose from {', '.join(PAPER_QUERIES)}")
     times: Times = {}
-    print(f"{'CPU ms':8}" + "".join(f"{name:>14}" for name in (*STRATEGIES, FIRST)) + "  in time")
+    print(f"{'CPU ms':8}" + "".join(f"{name:>14}" for name in (*STRATEGIES, FIRST, NATIVE)) + "  in time")
     for query in options.queries:
         times[query] = {strategy: best_time(query, strategy, options.runs) for strategy in STRATEGIES}
         times[query][FIRST] = min(in_new_process(query) for _ in range(options.runs))
+        times[query][NATIVE] = min(compiler_run(query) for _ in range(options.runs))
         row = "".join(f"{1000 * seconds:14.1f}" for seconds in times[query].values())
         print(f"{query:8}{row}  {', '.join(f'{what}: too slow' for what in late(query, times)) or 'yes'}", flush=True)
     if options.json is not None:
@@ -80,6 +94,31 @@ def first_answer(name: str) -> float:
         database.execute(query.sql())
         database.view(query.name).rows()
         return time.process_time() - start
+
+
+def compiler_run(name: str) -> float:
+    """CPU seconds of the C++ compiler, not of the part of the module that is compiled once for all programs."""
+    source = cpp_source(compile(PAPER_QUERIES[name].script(), strategy=DEFAULT)) + BRIDGE.format(name="viewlet_bench")
+    with _empty_cache():
+        if build("") is None:  # makes that part
+            return math.nan
+        start = _children()
+        build(source)
+        return _children() - start
+
+
+@contextmanager
+def _empty_cache() -> Iterator[None]:
+    with (
+        tempfile.TemporaryDirectory(prefix="viewlet-") as directory,
+        mock.patch.dict(os.environ, {"VIEWLET_CACHE": directory}),
+    ):
+        yield
+
+
+def _children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def late(query: str, times: Times) -> list[str]:

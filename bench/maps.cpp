@@ -147,6 +147,84 @@ static void measure(u32 count) {
     free(keys);
 }
 
+// -- slices: the entries that agree on part of the key came in any order, so that they lie apart in memory
+
+template <u32 size, bool often>
+struct Slice {
+    static constexpr bool read_often = often;
+    static u64 hash(const Key& key) { return mix(START, key.id / size); }
+    static bool same(const Key& a, const Key& b) { return a.id / size == b.id / size; }
+};
+
+static i64* shuffled(u32 count) {
+    i64* numbers = (i64*)malloc(count * sizeof(i64));
+    for (u32 n = 0; n < count; ++n) {
+        u32 other = u32(random_number() % (n + 1));
+        numbers[n] = numbers[other];
+        numbers[other] = n;
+    }
+    return numbers;
+}
+
+template <class Index, class Map>
+static i64 sum_of_slice(Map& map, i64 probe) {
+    i64 sum = 0;
+    for (auto* entry : map.template slice<Index>({probe})) sum += entry->values.sum;
+    return sum;
+}
+
+// ns for each entry met. A loop that waits for the one before cannot hide behind it: so it is in most triggers.
+template <class Index, u32 size, bool waiting, class Map>
+static double loop_time(Map& map, u32 count) {
+    u32 loops = 4'000'000 / size + 1;
+    i64* probes = (i64*)malloc(loops * sizeof(i64));
+    for (u32 i = 0; i < loops; ++i) probes[i] = i64(random_number() % count);
+    double best = 1e9;
+    i64 sum = 0;
+    for (int run = 0; run < 3; ++run) {
+        double start = now();
+        for (u32 i = 0; i < loops; ++i) sum += sum_of_slice<Index>(map, probes[i] ^ (waiting && sum < 0));
+        double time = (now() - start) / (double(loops) * size);
+        if (time < best) best = time;
+    }
+    asm volatile("" : : "r"(sum));
+    free(probes);
+    return best;
+}
+
+template <u32 size, bool often>
+static void measure_slices(u32 entries) {
+    u32 count = entries / size * size;
+    i64* order = shuffled(count);
+    double start = now();
+    Map<Key, Payload, Slice<size, often>> map;
+    for (u32 n = 0; n < count; ++n) add(map, order[n]);
+    double insert = (now() - start) / count, bytes = double(map.bytes()) / count;
+    double loop = loop_time<Slice<size, often>, size, false>(map, count);
+    double waiting = loop_time<Slice<size, often>, size, true>(map, count);
+    start = now();
+    for (u32 n = 0; n < count; ++n) {
+        auto* entry = map.find({order[n]});
+        entry->values = {};
+        map.doubt(*entry);
+        map.sweep();
+        add(map, i64(count) + order[n]);
+    }
+    double churn = (now() - start) / count;
+    printf("%9u %8u %-8s %8.1f %8.1f", count, size, often ? "chunks" : "list", loop, waiting);
+    printf(" %8.1f %8.1f %8.1f\n", insert, churn, bytes);
+    free(order);
+}
+
+static void measure_slices(u32 entries) {
+    measure_slices<1, false>(entries);
+    measure_slices<1, true>(entries);
+    measure_slices<5, false>(entries);
+    measure_slices<5, true>(entries);
+    measure_slices<100, false>(entries);
+    measure_slices<100, true>(entries);
+}
+
 // In a virtual machine the first touch of a page may be the host's work, twenty times what ours costs.
 static void warm_memory(u64 bytes) {
     char* block = (char*)allocate(bytes);
@@ -159,4 +237,7 @@ int main(int count, char** arguments) {
     printf("%9s %-8s %8s %8s %8s %9s %8s\n", "entries", "", "update", "insert", "churn", "pause", "bytes");
     printf("%9s %-8s %8s %8s %8s %9s %8s\n", "", "", "ns", "ns", "ns", "max ms", "an entry");
     for (int i = 1; i < count; ++i) measure(u32(atoll(arguments[i])));
+    printf("\n%9s %8s %-8s %8s %8s", "entries", "slice of", "", "loop", "waiting");
+    printf(" %8s %8s %8s\n", "insert", "churn", "bytes");
+    for (int i = 1; i < count; ++i) measure_slices(u32(atoll(arguments[i])));
 }

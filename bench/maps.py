@@ -4,6 +4,9 @@
 and values in one array, without growth, erasing or stable entries. "churn" is one entry erased and another inserted.
 Times are CPU times. The pause is the longest single insert while the map grows, the least of four runs; where the host
 of a virtual machine must first find a huge page's memory, that is what it shows.
+
+The second table: loops over slices as lists and in chunks (``read_often``), ns for each entry met; "waiting" if each
+loop needs the one before.
 """
 
 from __future__ import annotations

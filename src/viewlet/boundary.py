@@ -28,6 +28,10 @@ class UnfitError(ValueError):
     """A value that its column does not take; the message says why."""
 
 
+class WildError(DataError):
+    """A NaN or an infinity for an engine that cannot take it; the native one can."""
+
+
 # -- in: a value -------------------------------------------------------------------------------------------------------
 
 
@@ -224,10 +228,10 @@ def _cell(relation: Relation, column: Column, value: object, number: int, takes_
         cell = to_cell(value, column.type)
         if cell is None and not column.nullable:
             raise UnfitError("NULL in a NOT NULL column")
-        if not takes_wild and is_wild(cell):
-            raise wild(value)
     except UnfitError as unfit:
         raise DataError(str(unfit), relation=relation.name, row=number, column=column.name, value=value) from None
+    if not takes_wild and is_wild(cell):
+        raise WildError(str(wild(value)), relation=relation.name, row=number, column=column.name, value=value)
     return cell
 
 

@@ -14,7 +14,9 @@ Callback = Callable[[Change], object]
 class Subscriptions:
     """Compares a view's rows before and after an update, for views that somebody listens to and no others."""
 
-    def __init__(self) -> None:
+    def __init__(self, weights: Callable[[str], Counter[Row]]) -> None:
+        """``weights`` gives the rows that a view has now, and how often each is there."""
+        self._weights = weights
         self._callbacks: dict[str, list[Callback]] = {}
         self._rows: dict[str, Counter[Row]] = {}
         self._waiting: deque[tuple[Callback, Change]] = deque()
@@ -23,15 +25,16 @@ class Subscriptions:
     def __bool__(self) -> bool:
         return bool(self._callbacks)
 
-    def __iter__(self) -> Iterator[str]:
-        """The views that somebody listens to."""
-        return iter(self._callbacks)
+    def look(self) -> dict[str, Counter[Row]]:
+        """The rows of the views that somebody listens to, for :meth:`publish`."""
+        return {view: self._weights(view) for view in self._callbacks}
 
-    def add(self, view: str, callback: Callback, rows: Counter[Row]) -> Callable[[], None]:
-        """``rows`` is what the view holds now; returns a function that ends the subscription."""
+    def add(self, view: str, callback: Callback) -> Callable[[], None]:
+        """Tell ``callback`` of every change from now on; returns a function that ends it."""
+        if view not in self._rows:
+            self._rows[view] = self._weights(view)
         callbacks = self._callbacks.setdefault(view, [])
         callbacks.append(callback)
-        self._rows.setdefault(view, rows)
 
         def end() -> None:
             if callback in callbacks:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from viewlet.algebra.evaluate import Reader
-from viewlet.boundary import to_python_row
+from viewlet.boundary import WildError, to_python_row
 from viewlet.changes import Change, Subscriptions, differences
 from viewlet.changes import Row as ShownRow
 from viewlet.compilation import Dialect
@@ -41,6 +41,7 @@ ENGINES: dict[str, Start] = {
 }
 TIERS: dict[str, type] = {"native": NativeEngine, "python": PythonEngine, "interpreter": Interpreter}
 DEFAULT_ENGINE = "native"
+WORTH_WAITING = 100_000  # rows that take generated Python about as long as a compiler run
 
 
 class Database:
@@ -58,9 +59,11 @@ class Database:
         self._start: Start = ENGINES[engine]
         self._source = ""
         self._script = translate("", dialect)
-        self._subscriptions = Subscriptions()
+        self._subscriptions = Subscriptions(lambda view: self.view(view).weights())
         self._build: NativeBuild | None = None
-        self._session: Session | None = Session(compile_script(self._script, strategy), self._start, {}, self._listen)
+        self._session: Session | None = Session(
+            compile_script(self._script, strategy), self._start, {}, self._subscriptions
+        )
 
     # -- definitions ---------------------------------------------------------------------------------------------------
 
@@ -71,7 +74,7 @@ class Database:
         try:
             with refusing_depth():
                 parsed = translate(before + script, self._dialect)
-                session = Session(compile_script(parsed, self._strategy), self._start, tables, self._listen)
+                session = Session(compile_script(parsed, self._strategy), self._start, tables, self._subscriptions)
         except SqlError as error:
             error.point_into(script, before.count("\n"))
             raise
@@ -108,7 +111,7 @@ class Database:
             self._build = None
             compiled = build.take()
             if compiled is not None:
-                self._session = NativeSession(compiled, {}, self._listen, self._running.engine)
+                self._session = NativeSession(compiled, {}, self._subscriptions, self._running.engine)
         return self._running
 
     @property
@@ -142,21 +145,40 @@ class Database:
 
     def insert(self, relation: str, rows: Any) -> None:
         """One row (tuple or dict) or many (a list, an Arrow table, a pandas or polars frame)."""
-        self._fresh().change(relation, rows, 1)
+        if self._build is None:
+            self._running.change(relation, rows, 1)
+        else:
+            self._meanwhile(rows, lambda session, rows: session.change(relation, rows, 1))
 
     def delete(self, relation: str, rows: Any) -> None:
         """The same; a row that is not there is an error that names it."""
-        self._fresh().change(relation, rows, -1)
+        if self._build is None:
+            self._running.change(relation, rows, -1)
+        else:
+            self._meanwhile(rows, lambda session, rows: session.change(relation, rows, -1))
 
     def apply(self, events: Any) -> None:
         """An ordered mix of (op, relation, row), op "+", "-" or a multiplicity; or one Arrow batch of events."""
-        self._fresh().apply(events)
+        if self._build is None:
+            self._running.apply(events)
+        else:
+            self._meanwhile(events, lambda session, events: session.apply(events))
 
-    def _listen(self) -> Callable[[], None] | None:
-        if not self._subscriptions:
-            return None
-        rows = {name: self.view(name).weights() for name in self._subscriptions}
-        return lambda: self._subscriptions.publish(rows)
+    def _meanwhile(self, data: Any, update: Callable[[Session, Any], None]) -> None:
+        """While the native program is compiled: what is better done there waits for it."""
+        build = self._build
+        assert build is not None
+        if isinstance(data, Iterator):
+            data = list(data)  # it may be needed twice
+        if _length(data) >= WORTH_WAITING:
+            build.wait()
+        try:
+            update(self._fresh(), data)
+        except WildError:
+            build.wait()
+            if not self._fresh().engine.takes_wild:
+                raise
+            update(self._running, data)
 
     # -- views ---------------------------------------------------------------------------------------------------------
 
@@ -170,7 +192,8 @@ class Database:
         return differences(_weights(self._result(self._script.results, name), over_tables), self.view(name).weights())
 
     def subscribe(self, view: str, callback: Callable[[Change], object]) -> Callable[[], None]:
-        return self._subscriptions.add(view, callback, self.view(view).weights())
+        self._result(self.program.results, view)
+        return self._subscriptions.add(view, callback)
 
     def _result(self, results: tuple[Result, ...], name: str) -> Result:
         for result in results:
@@ -189,6 +212,10 @@ class Database:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+
+def _length(data: Any) -> int:
+    return len(data) if hasattr(data, "__len__") else 0
 
 
 def _weights(result: Result, read: Reader) -> Counter[ShownRow]:

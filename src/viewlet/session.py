@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from viewlet import arrow
 from viewlet.boundary import Encoder, encoder, is_one_row, to_key
+from viewlet.changes import Subscriptions
 from viewlet.engines.base import Engine
 from viewlet.engines.native.bridge import SpoiledError
 from viewlet.engines.native.engine import Compiled, NativeEngine
@@ -17,19 +18,19 @@ from viewlet.program.trigger import Program
 from viewlet.schema import Relation
 
 OPS = {"+": 1, "-": -1}
+NESTED = (tuple, list, dict)  # what rows are, and cells are not
 Event = tuple[str, Row, int]  # a relation, a row of it, and how often it comes (or goes)
 Tables = Mapping[str, Mapping[Row, int]]
 Start = Callable[[Program, Tables], Engine]
-Listen = Callable[[], Callable[[], None] | None]  # looks at the views that somebody listens to; the result tells them
 
 
 class Session:
     """Every row is checked and encoded here. An update that fails leaves everything as it was."""
 
-    def __init__(self, program: Program, start: Start, tables: Tables, listen: Listen) -> None:
+    def __init__(self, program: Program, start: Start, tables: Tables, subscriptions: Subscriptions) -> None:
         self.program = program
         self._start = start
-        self._listen = listen
+        self._subscriptions = subscriptions
         self._relations = {relation.name: relation for relation in program.relations}
         self._encoders: dict[str, Encoder] = {r.name: encoder(r) for r in program.relations}
         self.engine = start(program, tables)
@@ -125,11 +126,11 @@ class Session:
                 elif times:
                     engine.apply_bulk(name, {row: times})
                 done += 1
-            tell = self._listen()
+            rows = self._subscriptions.look()
         except BaseException as error:
             self._refuse(events[:done], error)
-        if tell is not None:
-            tell()
+        if rows:
+            self._subscriptions.publish(rows)
 
     def _run_bulk(self, relation: Relation, entries: Mapping[Row, int]) -> None:
         """The same for rows that one trigger takes at once."""
@@ -139,11 +140,11 @@ class Session:
         try:
             (engine.load if relation.static else engine.apply_bulk)(relation.name, entries)
             done = [(relation.name, row, times) for row, times in entries.items()]
-            tell = self._listen()
+            rows = self._subscriptions.look()
         except BaseException as error:
             self._refuse(done, error)
-        if tell is not None:
-            tell()
+        if rows:
+            self._subscriptions.publish(rows)
 
     def _refuse(self, done: list[Event], error: BaseException) -> NoReturn:
         tables = self.tables()
@@ -160,7 +161,9 @@ class NativeSession(Session):
 
     engine: NativeEngine
 
-    def __init__(self, compiled: Compiled, tables: Tables, listen: Listen, before: Engine | None = None) -> None:
+    def __init__(
+        self, compiled: Compiled, tables: Tables, subscriptions: Subscriptions, before: Engine | None = None
+    ) -> None:
         """``before`` is the engine to take over from, tables and views; without it the views follow from ``tables``."""
         relations = compiled.program.relations
 
@@ -173,18 +176,30 @@ class NativeSession(Session):
         def adopt(program: Program, tables: Tables) -> Engine:
             return start(program, tables) if before is None else NativeEngine.adopt(compiled, before, convert)
 
-        super().__init__(compiled.program, adopt, tables, listen)
+        super().__init__(compiled.program, adopt, tables, subscriptions)
         self._start = start
+        self._streams = frozenset(r.name for r in relations if not r.static)
 
     def change(self, name: str, data: Any, times: int) -> None:
-        state = self.engine.state
-        if self.relation(name).static:
+        if type(data) is tuple and data and type(data[0]) not in NESTED and name in self._streams:
+            self._change_one(name, data, times)
+        elif self.relation(name).static:
             self._change_checked(name, data, times)
         elif is_one_row(data):
-            self._do(lambda: state.one(name, times, data), lambda: state.one(name, -times, data))
+            self._change_one(name, data, times)
         elif not arrow.is_arrow(data) or not self._change_batch(name, data, times):
-            rows = rows_of(data, name)
+            state, rows = self.engine.state, rows_of(data, name)
             self._do(lambda: state.many(name, times, rows), lambda: state.many(name, -times, rows[::-1]))
+
+    def _change_one(self, name: str, row: Any, times: int) -> None:
+        """As :meth:`_do` does it, without its calls: this is the way of every single event."""
+        state = self.engine.state
+        try:
+            state.one(name, times, row)
+        except SpoiledError as error:
+            self.engine.recover(error)
+        if self._subscriptions:
+            self._tell(lambda: state.one(name, -times, row))
 
     def _change_batch(self, name: str, data: Any, times: int) -> bool:
         """False where the batch has columns that only Python can read."""
@@ -217,14 +232,17 @@ class NativeSession(Session):
             done = update()
         except SpoiledError as error:
             self.engine.recover(error)
+        if self._subscriptions:
+            self._tell(undo)
+        return done
+
+    def _tell(self, undo: Callable[[], Any]) -> None:
         try:
-            tell = self._listen()
+            rows = self._subscriptions.look()
         except BaseException:
             undo()
             raise
-        if tell is not None:
-            tell()
-        return done
+        self._subscriptions.publish(rows)
 
 
 def _opposite(op: Any) -> Any:

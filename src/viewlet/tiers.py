@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 
 from viewlet.engines.native.engine import Compiled, compile_program
+from viewlet.errors import Error
 from viewlet.program.trigger import Program
 from viewlet.program.typing import Unfit
 
@@ -15,6 +16,9 @@ NO_COMPILER = (
     "no C++ compiler was found (g++, clang++, or the ziglang package from PyPI): views are kept fresh by generated "
     "Python, which is slower; pip install ziglang brings one"
 )
+
+
+ON_PYTHON = "views are kept fresh by generated Python, which is slower and just as right"
 
 
 class NativeBuild:
@@ -49,11 +53,11 @@ class NativeBuild:
 
     def take(self) -> Compiled | None:
         """The program, or None where generated Python goes on: no compiler, or numbers without a fixed width."""
-        if isinstance(self._failure, Unfit):
-            return None
-        if self._failure is not None:
+        if isinstance(self._failure, Error):
+            _say_once(f"{self._failure}\n{ON_PYTHON}")
+        elif self._failure is not None and not isinstance(self._failure, Unfit):
             raise self._failure
-        if self._compiled is None:
+        elif self._failure is None and self._compiled is None:
             _say_once(NO_COMPILER)
         return self._compiled
 

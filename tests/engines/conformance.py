@@ -19,7 +19,7 @@ from viewlet.compilation import Dialect
 from viewlet.database import Database
 from viewlet.workloads.streams import Event
 
-ENGINES = ("interpreter", "python")
+ENGINES = ("interpreter", "python", "native")
 STRATEGIES = ("reevaluate", "classical", "naive", "optimized", "cost")
 CONTESTANTS = tuple((engine, strategy) for engine in ENGINES for strategy in STRATEGIES)
 
@@ -45,8 +45,9 @@ class Case:
 
     def open(self, engine: str, strategy: str) -> Database:
         """A database with the views and the static tables, before the first event."""
-        database = viewlet.connect(engine=engine, strategy=strategy, dialect=self.dialect)
+        database = viewlet.connect(engine=engine, strategy=strategy, dialect=self.dialect, wait_native=True)
         database.execute(self.schema + self.views)
+        assert database.tier == engine
         for relation, rows in self.static.items():
             database.insert(relation, list(rows))
         return database

@@ -59,11 +59,17 @@ struct Clashing {  // an index all whose keys collide
     static bool same(const Key& x, const Key& y) { return x.a == y.a; }
 };
 
+template <class Index>
+struct Often : Index {  // the same slices in chunks
+    static constexpr bool read_often = true;
+};
+static_assert(read_often<Often<ByA<Pair>>> && !read_often<ByA<Pair>>);
+
 constexpr u32 SIDE = 48;  // keys (a, b) with a, b < SIDE
 
 template <class Key>
 struct Trial {
-    Map<Key, Sums, ByA<Key>, ByB<Key>, Clashing<Key>> map;
+    Map<Key, Sums, ByA<Key>, ByB<Key>, Clashing<Key>, Often<ByA<Key>>, Often<ByB<Key>>, Often<Clashing<Key>>> map;
     i64 expected[SIDE][SIDE]{};
     Random random;
 
@@ -85,14 +91,20 @@ struct Trial {
 
     template <class Index>
     void check_slice(u32 a, u32 b, u32 expected_size) {
-        u32 size = 0;
+        u32 size = 0, ranged = 0;
         Key probe = key(a, b);
         for (auto* entry = map.template first<Index>(probe); entry; entry = map.template next<Index>(entry)) {
             CHECK(Index::same(entry->key, probe));
             CHECK(entry == map.find(entry->key));
             ++size;
         }
-        CHECK(size == expected_size);
+        auto* following = map.template first<Index>(probe);
+        for (auto* entry : map.template slice<Index>(probe)) {
+            CHECK(entry == following);
+            following = map.template next<Index>(entry);
+            ++ranged;
+        }
+        CHECK(size == expected_size && ranged == expected_size);
     }
 
     void check_everything() {
@@ -109,6 +121,9 @@ struct Trial {
             check_slice<ByA<Key>>(a, 0, in_row);
             check_slice<ByB<Key>>(0, a, in_column);
             check_slice<Clashing<Key>>(a, 0, in_row);
+            check_slice<Often<ByA<Key>>>(a, 0, in_row);
+            check_slice<Often<ByB<Key>>>(0, a, in_column);
+            check_slice<Often<Clashing<Key>>>(a, 0, in_row);
             total += in_row;
         }
         for (auto* entry = map.first(); entry; entry = map.next(entry)) ++walked;
@@ -151,11 +166,12 @@ static void against_reference(u32 rounds) {
 }
 
 // A loop over a slice, or over all, in which entries come and are doubted: what was there before is seen once.
+template <class Index>
 static void inserts_while_looping() {
-    Map<Pair, Sums, ByA<Pair>> map;
+    Map<Pair, Sums, Index> map;
     for (i64 b = 0; b < 100; ++b) map.at({1, b}).values.count = 1;
     i64 seen = 0, fresh = 1000;
-    for (auto* entry = map.first<ByA<Pair>>({1, 0}); entry; entry = map.next<ByA<Pair>>(entry)) {
+    for (auto* entry = map.template first<Index>({1, 0}); entry; entry = map.template next<Index>(entry)) {
         if (entry->key.b >= 1000) continue;
         ++seen;
         for (int n = 0; n < 50; ++n) map.at({n % 3 == 0, fresh++}).values.count = 1;
@@ -172,8 +188,57 @@ static void inserts_while_looping() {
     }
     CHECK(seen >= 5000 && map.size() == 10000);
     u32 in_slice = 0;
-    for (auto* entry = map.first<ByA<Pair>>({7, 0}); entry; entry = map.next<ByA<Pair>>(entry)) ++in_slice;
+    for (auto* entry = map.template first<Index>({7, 0}); entry; entry = map.template next<Index>(entry)) ++in_slice;
     CHECK(in_slice == 5000);
+}
+
+// Slices of every size up to several chunks, each loop with inserts into the slice it is in.
+template <class Index>
+static void grows_under_a_loop() {
+    Map<Pair, Sums, Index> map;
+    for (i64 a = 1; a < 60; ++a) {
+        for (i64 b = 0; b < a; ++b) map.at({a, b}).values.count = 0;
+        i64 fresh = a;
+        for (auto* entry : map.template slice<Index>({a, 0})) {
+            CHECK(entry->key.a == a);
+            if (entry->key.b >= a) continue;
+            CHECK(entry->values.count++ == 0);
+            for (int n = 0; n < 20; ++n) map.at({a, fresh++}).values.count = 1;
+        }
+        CHECK(fresh == 21 * a);
+        for (i64 b = 0; b < fresh; ++b) CHECK(map.find({a, b})->values.count == 1);
+        u32 size = 0;
+        for (auto* entry : map.template slice<Index>({a, 0})) size += u32(entry->values.count);
+        CHECK(size == u32(fresh));
+    }
+    CHECK(map.template slice<Index>({60, 0}).entry == nullptr);
+}
+
+// One slice grows and shrinks through all sizes; what goes is the first, the last, or any.
+template <class Index>
+static void all_sizes(u32 order) {
+    constexpr u32 most = 100;
+    Map<Pair, Sums, Index> map;
+    Random random{order + 1};
+    u64 bytes = 0;
+    for (u32 round = 0; round < 50; ++round) {
+        bool there[most]{};
+        for (u32 size = 0; size < 2 * most; ++size) {
+            bool grows = size < most;
+            u32 b = order == 0 ? size % most : order == 1 ? (grows ? size : 2 * most - 1 - size) : random.below(most);
+            while (there[b] == grows) b = (b + 1) % most;
+            auto& entry = map.at({5, b});
+            there[b] = grows;
+            entry.values.count = grows;
+            if (!grows) map.doubt(entry);
+            map.sweep();
+            u32 seen = 0;
+            for (auto* other : map.template slice<Index>({5, 0})) seen += there[other->key.b];
+            CHECK(seen == map.size() && seen == (grows ? size + 1 : 2 * most - 1 - size));
+        }
+        if (round == 0) bytes = map.bytes();
+    }
+    CHECK(map.size() == 0 && map.bytes() <= bytes);
 }
 
 struct Number {
@@ -186,9 +251,14 @@ struct ByTens {
     static bool same(const Number& x, const Number& y) { return x.n / 10 == y.n / 10; }
 };
 
+struct OftenByTens : ByTens {
+    static constexpr bool read_often = true;
+};
+
 // The old table is still being moved while entries in it are found, erased and inserted again.
+template <class Index>
 static void erases_while_growing() {
-    Table<Number, ByTens> map;
+    Table<Number, Index> map;
     i64 from = 0, to = 0;  // the numbers in the map
     for (u32 step = 0; step < 300000; ++step) {
         map.at({to++}).values.times = 1;
@@ -207,14 +277,15 @@ static void erases_while_growing() {
     for (i64 n = from; n < to; ++n) CHECK(map.find({n}) && map.find({n})->values.times == 1);
     i64 middle = (from + to) / 20;
     u32 in_slice = 0;
-    for (auto* entry = map.first<ByTens>({middle * 10}); entry; entry = map.next<ByTens>(entry)) ++in_slice;
+    for (auto* entry : map.template slice<Index>({middle * 10})) in_slice += entry->key.n / 10 == middle;
     CHECK(in_slice == 10);
 }
 
 // Ids and memory are used again: a window of live entries moves over many numbers.
+template <class Index>
 static void bounded_memory(u32 changes) {
     constexpr i64 window = 1000;
-    Table<Number, ByTens> map;
+    Table<Number, Index> map;
     u64 most = 0;
     for (i64 n = 0; n < i64(changes); ++n) {
         auto& entry = map.at({n});
@@ -228,6 +299,32 @@ static void bounded_memory(u32 changes) {
         map.sweep();
     }
     CHECK(map.size() == window && map.bytes() == most && most < 100 * window);
+}
+
+// Slices whose entries go in any order: the chunks that are left hold no more than the live entries need.
+static void bounded_chunks(u32 changes) {
+    constexpr u32 live = 1000;
+    Map<Pair, Sums, Often<ByA<Pair>>> map;
+    Random random{7};
+    Pair keys[live];
+    u64 most = 0;
+    for (u32 n = 0; n < changes; ++n) {
+        Pair& key = keys[n < live ? n : random.below(live)];
+        if (n >= live) {
+            auto* entry = map.find(key);
+            entry->values.count = 0;
+            map.doubt(*entry);
+            map.sweep();
+        }
+        key = {i64(random.below(8)), n};
+        map.at(key).values.count = 1;
+        if (n == 100 * live) most = map.bytes();
+    }
+    CHECK(map.size() == live && map.bytes() <= most + most / 10);
+    u32 seen = 0;
+    for (i64 a = 0; a < 8; ++a)
+        for (auto* entry : map.slice<Often<ByA<Pair>>>({a, 0})) seen += entry->key.a == a;
+    CHECK(seen == live);
 }
 
 // Pointers to entries stay good while a trigger inserts many more.
@@ -294,9 +391,16 @@ int main() {
     against_reference<Colliding>(10);
     against_reference<Constant>(4);
     against_reference<Wide>(40);
-    inserts_while_looping();
-    erases_while_growing();
-    bounded_memory(SMALL ? 1'000'000 : 10'000'000);
+    inserts_while_looping<ByA<Pair>>();
+    inserts_while_looping<Often<ByA<Pair>>>();
+    grows_under_a_loop<ByA<Pair>>();
+    grows_under_a_loop<Often<ByA<Pair>>>();
+    for (u32 order = 0; order < 3; ++order) all_sizes<ByA<Pair>>(order), all_sizes<Often<ByA<Pair>>>(order);
+    erases_while_growing<ByTens>();
+    erases_while_growing<OftenByTens>();
+    bounded_memory<ByTens>(SMALL ? 1'000'000 : 10'000'000);
+    bounded_memory<OftenByTens>(SMALL ? 1'000'000 : 10'000'000);
+    bounded_chunks(1'000'000);
     entries_do_not_move();
     single();
     hashes_spread();

@@ -42,6 +42,11 @@ class Pass:
     statements: tuple[Statement, ...]
     block: Block
     collect: bool
+    reads: frozenset[str]  # views, and those that fill the view caches among them
+
+    @property
+    def writes(self) -> frozenset[str]:
+        return frozenset(statement.target.name for statement in self.statements)
 
 
 def passes(program: Program, trigger: Trigger, lowering: Lowering, sign: str = "") -> tuple[Pass, ...]:
@@ -58,8 +63,9 @@ def passes(program: Program, trigger: Trigger, lowering: Lowering, sign: str = "
             expression = join(expression, Value(Var(sign)))
             scope = scope.having(frozenset({sign}), frozenset({sign}))
         block = lowering.change(expression, statement.target.outputs, scope, statement.target.name)
-        collect = statement.buffered or statement.op == ":=" or program.view(statement.target.name).is_cache
-        _place(done, Pass((statement,), block, collect), numbers)
+        reads, target = _reads(expression, program), program.view(statement.target.name)
+        collect = statement.buffered or statement.op == ":=" or target.is_cache or target.name in reads
+        _place(done, Pass((statement,), block, collect, reads), numbers)
     return tuple(done)
 
 
@@ -95,23 +101,26 @@ def _place(done: list[Pass], new: Pass, numbers: Iterator[int]) -> None:
             fresh = {v: f"{v}${next(numbers)}" for v in sorted(set(bound_names(new.block)) & taken)}
             block = merged(done[i].block, renamed(new.block, fresh))
             if block is not None:
-                done[i] = replace(done[i], statements=done[i].statements + new.statements, block=block)
+                together = done[i].statements + new.statements
+                done[i] = Pass(together, block, False, done[i].reads | new.reads)
                 return
     done.append(new)
 
 
 def _conflict(a: Pass, b: Pass) -> bool:
-    return any(
-        x.target.name in _reads(y.expression)
-        or y.target.name in _reads(x.expression)
-        or (x.target.name == y.target.name and (a.collect or b.collect))
-        for x in a.statements
-        for y in b.statements
-    )
+    if a.writes & b.reads or b.writes & a.reads:
+        return True
+    return bool(a.writes & b.writes) and (a.collect or b.collect)
 
 
-def _reads(q: Query) -> frozenset[str]:
-    return frozenset(a.name for a in atoms(q) if isinstance(a, View))
+def _reads(q: Query, program: Program) -> frozenset[str]:
+    found: frozenset[str] = frozenset()
+    new = frozenset(a.name for a in atoms(q) if isinstance(a, View))
+    while new:
+        found |= new
+        fills = (program.view(name).fill for name in new)
+        new = frozenset(a.name for fill in fills if fill for a in atoms(fill) if isinstance(a, View)) - found
+    return found
 
 
 # -- blocks ------------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any, Literal, NoReturn, cast
 
 from viewlet.algebra.evaluate import UNBOUND, Entries, Key, Pattern, evaluate
-from viewlet.algebra.query import Atom, Rel, View, relations
+from viewlet.algebra.query import Atom, Rel, View
 from viewlet.algebra.terms import Number, Scalar
 from viewlet.engines.base import Engine
 from viewlet.engines.native.bridge import ArrowRows, Module, NativeState, SpoiledError, Sum
@@ -72,6 +72,7 @@ class NativeEngine:
     def adopt(compiled: Compiled, engine: Engine, convert: RowConverter) -> NativeEngine:
         """Take over tables and views as they are from an engine that ran the same program so far."""
         found = NativeEngine(compiled, {}, convert)
+        found.state.reset()
         for relation in compiled.program.relations:
             found._load(relation.name, engine.table(relation.name))
         for view in compiled.program.views:
@@ -121,13 +122,13 @@ class NativeEngine:
         self._fill(tables)
 
     def _fill(self, tables: Mapping[str, Mapping[Row, int]]) -> None:
-        """Static tables and what depends on them alone; then every row of a stream comes again."""
+        """The views over static tables and empty streams, which need not be empty; then every row comes again."""
         static = {name: tables.get(name, {}) for name in self._static}
         for name, rows in static.items():
             self._load(name, rows)
         read = tables_reader(self._program.relations, static)
         for view in self._program.views:
-            if not view.is_cache and relations(view.definition) <= self._static:
+            if not view.is_cache:
                 self._put(view.name, evaluate(view.definition, read, view.outputs))
         for name, rows in tables.items():
             if name not in self._static:

@@ -80,6 +80,7 @@ class Nest:
     kinds: Kinds
     terms: Terms
     temporaries: list[Temporary]
+    groups: Iterator[int]
     limits: Mapping[str, tuple[int, int]]
     params: frozenset[str] = frozenset()
     out: Lines = field(default_factory=Lines)
@@ -312,7 +313,7 @@ class Nest:
             self.out.add(f"{total.text} = add(faults, {self.terms.view}, {total.text}, {value.text});")
 
     def group(self, name: str, body: Block, scope: dict[str, Cpp], at_hand: AtHand) -> None:
-        temporary = f"group_{len(self.temporaries)}_{len(self.names)}"
+        temporary = f"group_{next(self.groups)}"
         scope[name] = Cpp(temporary, self.types[name])
         self.out.add(f"{temporary}.clear();")
         self.block(body, scope, at_hand)
@@ -324,7 +325,7 @@ class Nest:
             fields = tuple(Field(f"key_{i}", key_kind(self.types[k]), True) for i, k in enumerate(step.keys))
             temporary = Temporary(group.text, fields, group.kind)
             self.temporaries.append(temporary)
-        self.collect(temporary, Emit(step.keys, step.product), (), scope, finite=False)
+        self.collect(temporary, step.keys, step.product, scope, finite=False)
 
     def each_group(self, name: str, keys: tuple[str, ...], body: Block, scope: Scope, at_hand: AtHand) -> None:
         temporary = next((t for t in self.temporaries if t.name == scope[name].text), None)
@@ -383,16 +384,15 @@ class Nest:
         self.written.add(found.name)
         self.out.add(f"if (is_zero({slot})) {found.name}.doubt({entry[1:] if entry.startswith('&') else '*' + entry});")
 
-    def collect(self, into: Temporary, step: Emit, given: tuple[str, ...], scope: Scope, *, finite: bool) -> None:
+    def collect(self, into: Temporary, keys: tuple[str, ...], product: Product, scope: Scope, *, finite: bool) -> None:
         """The change goes into a map of its own, or into a variable where there is but one group."""
-        self.terms.view = view_constant(step.view)
         slot = into.name
         with self.out.inside(""):
             if into.key:
-                key = [self.key_field(scope[k], f) for k, f in zip(given + step.key, into.key, strict=True)]
+                key = [self.key_field(scope[k], f) for k, f in zip(keys, into.key, strict=True)]
                 self.out.add(f"auto& entry = {into.name}.at({{{', '.join(key)}}});")
                 slot = "entry.values.sum"
-            change = self.change(step.product, into.kind, scope)
+            change = self.change(product, into.kind, scope)
             how = "increase_finite" if finite and change.has_sum else "increase"
             self.out.add(f"{how}(faults, {self.terms.view}, {slot}, {change.text});")
 

@@ -272,9 +272,9 @@ class Terms:
         """``a`` as exactly the type that a field or variable of ``kind`` has."""
         if a.kind == NULL:
             return Cpp(f"Opt<{type_of(kind)}>{{}}", kind, True)
+        if a.optional:
+            return a if a.kind == kind else lifted([a], lambda known: self.held(known[0], kind, False))
         found = self.to(a, kind)
-        if found.optional:
-            return found
         return Cpp(f"{'Opt<' + type_of(kind) + '>' if optional else type_of(kind)}({found.text})", kind, optional)
 
 

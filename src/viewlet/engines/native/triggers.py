@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 
 from viewlet.engines.native.layout import Field, Layout, MapLayout, Member, identifier, index_slices
 from viewlet.engines.native.nest import Change, Nest, Temporary, resolve_places, view_constant
@@ -32,9 +33,10 @@ class Triggers:
     limits: Mapping[str, tuple[int, int]]
     terms: Terms = field(default_factory=Terms)
     temporaries: list[Temporary] = field(default_factory=list)
+    groups: Iterator[int] = field(default_factory=count)
 
     def nest(self, params: tuple[str, ...] = ()) -> Nest:
-        return Nest(self.layout, self.kinds, self.terms, self.temporaries, self.limits, frozenset(params))
+        return Nest(self.layout, self.kinds, self.terms, self.temporaries, self.groups, self.limits, frozenset(params))
 
     def trigger(self, trigger: Trigger, fields: tuple[Field, ...], signed: bool) -> list[str]:
         """The body of the function for one event, or with a ``sign`` for an event and its opposite."""
@@ -57,6 +59,7 @@ class Triggers:
                 self.evaluate(nest, trigger, turn, collected[i], scope)
         for i, turn in enumerate(turns):
             self.comment(nest, turn, params)
+            self.terms.view = view_constant(turn.statements[0].target.name)
             if not turn.collect:
                 nest.statement(turn.block, scope, nest.add_to_view)
                 continue
@@ -93,8 +96,9 @@ class Triggers:
         inputs = statement.target.inputs
 
         def collect(steps: list[Emit], inside: Scope, _: object) -> None:
+            self.terms.view = view_constant(statement.target.name)
             for step in steps:
-                nest.collect(into, step, inputs, inside, finite=finite)
+                nest.collect(into, inputs + step.key, step.product, inside, finite=finite)
 
         if not inputs:
             nest.statement(turn.block, scope, collect)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from viewlet.algebra.query import Query, View, atoms
 from viewlet.engines.python.emit import Bounds, Source
-from viewlet.program.fuse import Pass, passes, trigger_scope
-from viewlet.program.loops import Block
+from viewlet.program.fuse import Pass, passes
 from viewlet.program.lower import Lowering
 from viewlet.program.text import statement_to_text
 from viewlet.program.trigger import Event, Program, Statement, Trigger
@@ -20,7 +18,7 @@ def trigger_source(program: Program, trigger: Trigger, kinds: Kinds, lowering: L
     event = trigger.event
     source = Source(program=kinds, labels=labels(program), bounds=bounds)
     params = dict(zip(event.params, kinds.columns[event.relation], strict=bool(event.params)))
-    done = _passes(program, trigger, lowering)
+    done = passes(program, trigger, lowering)
     for i, each in enumerate(done):
         if each.statements[0].buffered:
             _collected(source, program, each, params, i)
@@ -32,7 +30,9 @@ def trigger_source(program: Program, trigger: Trigger, kinds: Kinds, lowering: L
             _collected(source, program, each, params, i)
             _refresh(source, trigger, each.statements[0], f"CHANGE_{i}")
         else:
-            _applied(source, program, trigger, each, params, i)
+            source.collected = {}
+            source.kinds = source.program.block(each.block, params)
+            source.block(each.block, 1)
     if any(s.target.name in bounds for s in trigger.statements):
         source.add(1, "if SUSPECTS:")
         source.add(2, "SETTLE()")
@@ -40,32 +40,6 @@ def trigger_source(program: Program, trigger: Trigger, kinds: Kinds, lowering: L
         source.change(1, f"TABLE_{source.labels[event.relation]}", "ROW", str(event.sign))
     source.lines[:0] = ["def fire(ROW):", f"    {f'on {event}'!r}", *_parameters(source, event, params)]
     return source
-
-
-def _passes(program: Program, trigger: Trigger, lowering: Lowering) -> tuple[Pass, ...]:
-    """Fused, unless a view cache that is read here may have to be filled from a view that is written here.
-
-    Such a fill must not see a view that is half refreshed, and fusion does not know of it.
-    """
-    read = {name for s in trigger.statements for name in _reads(program, s.expression)}
-    caches = [v for v in program.views if v.name in read and v.fill is not None]
-    filling = {name for v in caches if v.fill is not None for name in _reads(program, v.fill)}
-    if filling.isdisjoint(s.target.name for s in trigger.statements):
-        return passes(program, trigger, lowering)
-    return tuple(Pass((s,), *_alone(program, trigger, s, lowering)) for s in trigger.statements)
-
-
-def _alone(program: Program, trigger: Trigger, s: Statement, lowering: Lowering) -> tuple[Block, bool]:
-    scope = trigger_scope(program, trigger, s)
-    collect = s.buffered or s.op == ":=" or program.view(s.target.name).is_cache
-    return lowering.change(s.expression, s.target.outputs, scope, s.target.name), collect
-
-
-def _reads(program: Program, q: Query) -> frozenset[str]:
-    """The views that Q reads, and those that the view caches among them are filled from."""
-    found = frozenset(a.name for a in atoms(q) if isinstance(a, View))
-    fills = [program.view(name).fill for name in found]
-    return found.union(*(_reads(program, fill) for fill in fills if fill is not None))
 
 
 def labels(program: Program) -> Mapping[str, str]:
@@ -92,19 +66,6 @@ def _comments(source: Source, each: Pass, event: Event) -> None:
     for statement in each.statements:
         for line in statement_to_text(statement, event.params).splitlines():
             source.add(1, f"# {line}")
-
-
-def _applied(source: Source, program: Program, trigger: Trigger, each: Pass, params: Env, i: int) -> None:
-    """Changes as they are found; a view that its own change reads is changed when that is complete."""
-    read = {name for s in each.statements for name in _reads(program, s.expression)}
-    own = [s for s in each.statements if s.target.name in read]
-    source.collected = {s.target.name: f"CHANGE_{i}_{j}" for j, s in enumerate(own)}
-    for name in source.collected.values():
-        source.add(1, f"{name} = {{}}")
-    source.kinds = source.program.block(each.block, params)
-    source.block(each.block, 1)
-    for statement in own:
-        _refresh(source, trigger, statement, f"{{(): {source.collected[statement.target.name]}}}")
 
 
 def _collected(source: Source, program: Program, each: Pass, params: Env, i: int) -> None:

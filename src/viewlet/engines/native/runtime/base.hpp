@@ -34,6 +34,25 @@ static_assert(sizeof(u32) == 4 && sizeof(u64) == 8 && sizeof(void*) == 8, "viewl
 
 #define VIEWLET_COLD __attribute__((noinline, cold))
 #define VIEWLET_INLINE inline __attribute__((always_inline))
+// A program with very many places that look something up says VIEWLET_COMPACT: what others have in line at each SITE is
+// then a function, with the function OFF_SITE that it calls in line in it. SHARED is left to the compiler by the others.
+#ifdef VIEWLET_COMPACT
+inline constexpr bool COMPACT = true;
+#define VIEWLET_SITE inline __attribute__((noinline))
+#define VIEWLET_OFF_SITE VIEWLET_INLINE
+#define VIEWLET_SHARED inline __attribute__((noinline))
+#else
+inline constexpr bool COMPACT = false;
+#define VIEWLET_SITE VIEWLET_INLINE
+#define VIEWLET_OFF_SITE inline __attribute__((noinline))
+#define VIEWLET_SHARED inline
+#endif
+
+#if __has_builtin(__is_trivially_destructible)
+#define VIEWLET_TRIVIAL(T) __is_trivially_destructible(T)
+#else
+#define VIEWLET_TRIVIAL(T) __has_trivial_destructor(T)
+#endif
 
 constexpr VIEWLET_INLINE bool likely(bool condition) { return __builtin_expect(condition, 1); }
 constexpr VIEWLET_INLINE bool unlikely(bool condition) { return __builtin_expect(condition, 0); }

@@ -2,16 +2,10 @@
 // sweep(), so that a trigger may hold pointers to them, and insert while it loops.
 #pragma once
 
-#include "slots.hpp"
+#include "slices.hpp"
 
 namespace viewlet {
 
-// An index is a type with `hash(key)` and `same(key, key)` that read only its part of the key. Its table leads to the
-// head of a list of the entries that agree; a new entry comes second, so that the table is read but not written.
-template <class Index>
-struct Link {  // 0 ends the list
-    u32 next, previous;
-};
 template <class Index>
 struct Heads {
     Slots slots;
@@ -28,6 +22,46 @@ struct Map {
         u32 id;
         bool doubted;
         [[no_unique_address]] Links links;
+    };
+
+    // What a slice held when it was opened: for (auto* entry : map.slice<Index>(probe)).
+    template <class Index, bool = read_often<Index>>
+    struct Slice {
+        Map& map;
+        Entry* entry;  // nullptr at the end
+
+        VIEWLET_INLINE Slice begin() const { return *this; }
+        VIEWLET_INLINE decltype(nullptr) end() const { return nullptr; }
+        VIEWLET_INLINE bool operator!=(decltype(nullptr)) const { return entry; }
+        VIEWLET_INLINE Entry* operator*() const { return entry; }
+        VIEWLET_INLINE void operator++() { entry = map.next<Index>(entry); }
+    };
+    template <class Index>
+    struct Slice<Index, true> {
+        Map& map;
+        Entry* entry;
+        const u32* ids{};
+        u32 left{}, previous{};  // ids in this chunk, and the chunk after it
+
+        VIEWLET_INLINE Slice begin() const { return *this; }
+        VIEWLET_INLINE decltype(nullptr) end() const { return nullptr; }
+        VIEWLET_INLINE bool operator!=(decltype(nullptr)) const { return entry; }
+        VIEWLET_INLINE Entry* operator*() const { return entry; }
+        VIEWLET_INLINE void operator++() {
+            if (left)
+                entry = map.entries.at(ids[--left]);
+            else if (previous)
+                enter(*map.chunks.at(previous));
+            else
+                entry = nullptr;
+        }
+        VIEWLET_INLINE void enter(const Chunk& chunk) {
+            map.prefetch(chunk);
+            ids = chunk.ids;
+            left = chunk.used - 1;
+            previous = chunk.previous;
+            entry = map.entries.at(ids[left]);
+        }
     };
 
     Map() = default;
@@ -67,24 +101,38 @@ struct Map {
 
     // Only the index's part of `probe` is read.
     template <class Index>
+    VIEWLET_INLINE Slice<Index> slice(const Key& probe) {
+        Slice<Index> slice{*this, nullptr};
+        Slot* slot = find_slice<Index>(probe, short_hash(Index::hash(probe)));
+        if (!slot) return slice;
+        if constexpr (read_often<Index>)
+            if (Chunks::is_chunk(slot->id)) return slice.enter(chunks.named(slot->id)), slice;
+        slice.entry = entries.at(slot->id);
+        return slice;
+    }
+    template <class Index>
     VIEWLET_INLINE Entry* first(const Key& probe) {
-        Slot* head = find_head<Index>(probe, short_hash(Index::hash(probe)));
-        return head ? entries.at(head->id) : nullptr;
+        return slice<Index>(probe).entry;
     }
     template <class Index>
     VIEWLET_INLINE Entry* next(Entry* entry) {
-        return entry_or_null(link<Index>(*entry).next);
+        if constexpr (read_often<Index>)
+            return entry_or_null(id_before(link<Index>(*entry)));
+        else
+            return entry_or_null(link<Index>(*entry).next);
     }
 
     u32 size() const { return entries.size; }
     u64 bytes() const {
-        return entries.bytes() + slots.bytes() + doubts.bytes() + (u64(0) + ... + heads<Indexes>().bytes());
+        u64 indexes = chunks.bytes() + (u64(0) + ... + heads<Indexes>().bytes());
+        return entries.bytes() + slots.bytes() + doubts.bytes() + indexes;
     }
 
     void clear() {
         destroy_entries();
         entries.release();
         slots.release();
+        chunks.release();
         (heads<Indexes>().release(), ...);
         doubts.size = 0;
     }
@@ -94,6 +142,7 @@ private:
 
     Pool<Entry> entries;
     Slots slots;
+    Chunks chunks;
     [[no_unique_address]] Tables tables;
     Ids doubts;
 
@@ -112,8 +161,15 @@ private:
     VIEWLET_INLINE Entry* entry_or_null(u32 id) { return id ? entries.at(id) : nullptr; }
 
     template <class Index>
-    VIEWLET_INLINE Slot* find_head(const Key& probe, u32 hash) {
-        return heads<Index>().find(hash, [&](u32 id) { return Index::same(entries.at(id)->key, probe); });
+    VIEWLET_INLINE Slot* find_slice(const Key& probe, u32 hash) {
+        return heads<Index>().find(hash, [&](u32 id) {
+            if constexpr (read_often<Index>) id = chunks.last_of(id);
+            return Index::same(entries.at(id)->key, probe);
+        });
+    }
+    template <class Index>
+    VIEWLET_INLINE Slot* slot_of(Entry& entry, u32 id) {
+        return heads<Index>().find(short_hash(Index::hash(entry.key)), [id](u32 other) { return other == id; });
     }
 
     __attribute__((noinline)) Entry& insert(const Key& key, u32 hash) {
@@ -140,32 +196,97 @@ private:
     template <class Index>
     VIEWLET_INLINE void enlist(Entry& entry) {
         u32 hash = short_hash(Index::hash(entry.key));
-        Slot* slot = find_head<Index>(entry.key, hash);
-        if (!slot) return heads<Index>().insert(hash, entry.id);
-        Link<Index>& head = link<Index>(*entries.at(slot->id));
-        link<Index>(entry) = {head.next, slot->id};
+        Slot* slot = find_slice<Index>(entry.key, hash);
+        if (!slot)
+            heads<Index>().insert(hash, entry.id);
+        else if constexpr (read_often<Index>)
+            append<Index>(*slot, entry);
+        else
+            put_second<Index>(*entries.at(slot->id), entry);
+    }
+    template <class Index>
+    VIEWLET_INLINE void delist(Entry& entry) {
+        if constexpr (read_often<Index>)
+            remove<Index>(entry);
+        else
+            unlink<Index>(entry);
+    }
+
+    // -- slices as lists
+
+    template <class Index>
+    VIEWLET_INLINE void put_second(Entry& first, Entry& entry) {
+        Link<Index>& head = link<Index>(first);
+        link<Index>(entry) = {head.next, first.id};
         if (head.next) link<Index>(*entries.at(head.next)).previous = entry.id;
         head.next = entry.id;
     }
 
     template <class Index>
-    VIEWLET_INLINE void delist(Entry& entry) {
+    VIEWLET_INLINE void unlink(Entry& entry) {
         auto [next, previous] = link<Index>(entry);
         if (next) link<Index>(*entries.at(next)).previous = previous;
         if (previous)
             link<Index>(*entries.at(previous)).next = next;
         else
-            replace_head<Index>(entry, next);
+            rename<Index>(entry, entry.id, next);
+    }
+
+    // What the table leads to; 0: nothing any more.
+    template <class Index>
+    VIEWLET_INLINE void rename(Entry& entry, u32 old_name, u32 name) {
+        Slot* slot = slot_of<Index>(entry, old_name);
+        if (name)
+            slot->id = name;
+        else
+            heads<Index>().erase(slot);
+    }
+
+    // -- slices in chunks
+
+    VIEWLET_INLINE void prefetch(const Chunk& chunk) const {
+        if (chunk.previous) __builtin_prefetch(chunks.at(chunk.previous));
+        for (u32 i = chunk.used - 1; i-- > 0;) __builtin_prefetch(entries.at(chunk.ids[i]));
     }
 
     template <class Index>
-    VIEWLET_INLINE void replace_head(Entry& entry, u32 next) {
-        u32 id = entry.id;
-        Slot* slot = heads<Index>().find(short_hash(Index::hash(entry.key)), [id](u32 other) { return other == id; });
-        if (next)
-            slot->id = next;
-        else
-            heads<Index>().erase(slot);
+    VIEWLET_INLINE u32 id_before(Link<Index> link) const {
+        if (!link.position) return 0;
+        const Chunk& chunk = *chunks.at(link.chunk());
+        if (link.cell()) return chunk.ids[link.cell() - 1];
+        if (!chunk.previous) return 0;
+        const Chunk& previous = *chunks.at(chunk.previous);
+        prefetch(previous);
+        return previous.last();
+    }
+
+    template <class Index>
+    VIEWLET_INLINE void append(Slot& slot, Entry& entry) {
+        if (!Chunks::is_chunk(slot.id)) {
+            Link<Index>& alone = link<Index>(*entries.at(slot.id));
+            u32 id = slot.id;
+            slot.id = chunks.open(0);
+            alone.position = chunks.append(slot.id, id);
+        } else if (chunks.named(slot.id).used == Chunk::ROOM) {
+            slot.id = chunks.open(slot.id & ~Chunks::FLAG);
+        }
+        link<Index>(entry).position = chunks.append(slot.id, entry.id);
+    }
+
+    // If the entry is the last itself, it is written once more before it goes: cheaper than to ask.
+    template <class Index>
+    VIEWLET_INLINE void remove(Entry& entry) {
+        Link<Index> hole = link<Index>(entry);
+        if (!hole.position) return rename<Index>(entry, entry.id, 0);
+        Chunk& chunk = *chunks.at(hole.chunk());
+        u32 last = chunk.last();
+        chunk.ids[hole.cell()] = last;
+        link<Index>(*entries.at(last)) = hole;
+        chunk.used = chunk.used - 1;
+        if (chunk.used) return;
+        bool newest = !chunk.next;
+        u32 name = chunks.close(hole.chunk());
+        if (newest) rename<Index>(entry, hole.chunk() | Chunks::FLAG, name);
     }
 
     void destroy_entries() {

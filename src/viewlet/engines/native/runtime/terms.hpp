@@ -37,19 +37,19 @@ inline bool fits(i128 value) { return value == i64(value); }
 
 // -- refreshing a value
 
-inline void increase(Faults& faults, u32 view, i64& value, i64 by) {
+VIEWLET_SHARED void increase(Faults& faults, u32 view, i64& value, i64 by) {
     if (unlikely(__builtin_add_overflow(value, by, &value))) faults.overflow(view);
 }
-inline void increase(Faults& faults, u32 view, i128& value, i128 by) { value = add(faults, view, value, by); }
-inline void increase(Faults&, u32, RealSum& value, Real by, i64 times) { value.add(by, times); }
+VIEWLET_SHARED void increase(Faults& faults, u32 view, i128& value, i128 by) { value = add(faults, view, value, by); }
+VIEWLET_SHARED void increase(Faults&, u32, RealSum& value, Real by, i64 times) { value.add(by, times); }
 
 // A sum that a user sees may not leave the type of its column.
-inline void within(Faults& faults, u32 view, i128 value, i128 low, i128 high) {
+VIEWLET_SHARED void within(Faults& faults, u32 view, i128 value, i128 low, i128 high) {
     if (unlikely(value < low || value > high)) faults.overflow(view);
 }
 
 // A product with a sum in it: which rows made it infinite is not known, so that it could not be taken out again.
-inline void increase_finite(Faults& faults, u32 view, RealSum& value, Real by, i64 times) {
+VIEWLET_SHARED void increase_finite(Faults& faults, u32 view, RealSum& value, Real by, i64 times) {
     if (unlikely(!is_finite(by.hi))) faults.wild(view);
     value.add(by, times);
 }
