@@ -12,6 +12,7 @@ Results = dict[str, Measured | str]  # contestant → what it did, or why it did
 BOUND, NATIVE, WITH_TABLES = "hand", "triggers", "arrow"
 HEADINGS = {
     "hand": "by hand",
+    "trick": "by hand,\na trick",
     "triggers": "native\ntriggers",
     "arrow": "native\nArrow",
     "fill": "native\nfill",

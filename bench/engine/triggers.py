@@ -41,13 +41,13 @@ class Run:
     kept: list[Kept]
 
 
-def hand_written(query: str) -> Path:
-    return HERE / "hand" / f"{query}.cpp"
+def hand_written(query: str, *, trick: bool = False) -> Path:
+    return HERE / "hand" / ("tricks" if trick else ".") / f"{query}.cpp"
 
 
-def hand_source(query: str) -> str:
+def hand_source(query: str, *, trick: bool = False) -> str:
     shared = (HERE / "hand" / "tpch.hpp").read_text().replace("#pragma once\n", "")
-    return hand_written(query).read_text().replace('#include "tpch.hpp"\n', shared)
+    return hand_written(query, trick=trick).read_text().replace('#include "tpch.hpp"\n', shared)
 
 
 def generated_source(program: Program) -> str:

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from viewlet.algebra.evaluate import Reader
-from viewlet.boundary import WildError, to_python_row
+from viewlet.boundary import WildError, is_wild, to_python_row
 from viewlet.changes import Change, Subscriptions, differences
 from viewlet.changes import Row as ShownRow
 from viewlet.compilation import Dialect
 from viewlet.compiler.script import compile_script
 from viewlet.engines.base import Engine
 from viewlet.engines.interpreter import Interpreter
-from viewlet.engines.native.engine import NativeEngine
+from viewlet.engines.native.engine import NativeEngine, compile_program
 from viewlet.engines.python.engine import PythonEngine
 from viewlet.engines.results import result_rows
 from viewlet.engines.tables import tables_reader
 from viewlet.errors import Error, SqlError, refusing_depth
 from viewlet.program.trigger import Program, Result
-from viewlet.session import NativeSession, Session, Start
+from viewlet.program.typing import Unfit
+from viewlet.session import NativeSession, Session, Start, Tables
 from viewlet.sql.source import script_text
 from viewlet.sql.translate import translate
 from viewlet.tiers import NativeBuild
@@ -61,6 +63,7 @@ class Database:
         self._script = translate("", dialect)
         self._subscriptions = Subscriptions(lambda view: self.view(view).weights())
         self._build: NativeBuild | None = None
+        self._updating = False
         self._session: Session | None = Session(
             compile_script(self._script, strategy), self._start, {}, self._subscriptions
         )
@@ -74,7 +77,7 @@ class Database:
         try:
             with refusing_depth():
                 parsed = translate(before + script, self._dialect)
-                session = Session(compile_script(parsed, self._strategy), self._start, tables, self._subscriptions)
+                session = self._session_for(compile_script(parsed, self._strategy), tables)
         except SqlError as error:
             error.point_into(script, before.count("\n"))
             raise
@@ -85,12 +88,20 @@ class Database:
         self._source, self._script = before + script, parsed
         self._compile_natively()
 
+    def _session_for(self, program: Program, tables: Tables) -> Session:
+        """Rows with NaN or infinities only the native engine can take over: it is compiled first."""
+        if self._tiered and any(is_wild(cell) for rows in tables.values() for row in rows for cell in row):
+            compiled = compile_program(program)
+            if compiled is not None:
+                return NativeSession(compiled, tables, self._subscriptions)
+        return Session(program, self._start, tables, self._subscriptions)
+
     # -- tiers ---------------------------------------------------------------------------------------------------------
 
     def _compile_natively(self) -> None:
         """Generated Python answers from now on, and the native program as soon as it is compiled."""
         program = self._running.program
-        if not self._tiered or not program.views:
+        if not self._tiered or not program.views or isinstance(self._session, NativeSession):
             self._build = None
             return
         this = ref(self)
@@ -107,11 +118,12 @@ class Database:
     def _fresh(self) -> Session:
         """The session, on the native engine from the moment that it is there."""
         build = self._build
-        if build is not None and build.is_done:
+        if build is not None and build.is_done and not self._updating:
             self._build = None
             compiled = build.take()
             if compiled is not None:
-                self._session = NativeSession(compiled, {}, self._subscriptions, self._running.engine)
+                with suppress(Unfit):  # a number that only exact arithmetic can hold
+                    self._session = NativeSession(compiled, {}, self._subscriptions, self._running.engine)
         return self._running
 
     @property
@@ -173,12 +185,20 @@ class Database:
         if _length(data) >= WORTH_WAITING:
             build.wait()
         try:
-            update(self._fresh(), data)
+            self._alone(update, self._fresh(), data)
         except WildError:
             build.wait()
             if not self._fresh().engine.takes_wild:
                 raise
-            update(self._running, data)
+            self._alone(update, self._running, data)
+
+    def _alone(self, update: Callable[[Session, Any], None], session: Session, data: Any) -> None:
+        """The engine stays the same for the whole of an update."""
+        self._updating = True
+        try:
+            update(session, data)
+        finally:
+            self._updating = False
 
     # -- views ---------------------------------------------------------------------------------------------------------
 
@@ -188,7 +208,10 @@ class Database:
 
     def verify(self, name: str) -> list[Change]:
         """Compare a view with its query evaluated over the tables; (+n, row): n too many, (-n, row): n are missing."""
-        over_tables = tables_reader(self.program.relations, self._running.tables())
+        tables = self._running.tables()
+        if any(is_wild(cell) for rows in tables.values() for row in rows for cell in row):
+            raise Error(f"{name} cannot be verified: its definition is evaluated exactly, over no NaN and no infinity")
+        over_tables = tables_reader(self.program.relations, tables)
         return differences(_weights(self._result(self._script.results, name), over_tables), self.view(name).weights())
 
     def subscribe(self, view: str, callback: Callable[[Change], object]) -> Callable[[], None]:

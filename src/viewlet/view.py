@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -87,9 +88,8 @@ class View:
 
     def weights(self) -> Counter[Row]:
         """Row ↦ how often it is there."""
-        table = self._native()
-        if table is not None:
-            return Counter(self.rows())
+        if self._native() is not None:
+            return Counter(tuple(math.nan if v != v else v for v in row) for row in self.rows())  # one NaN for all
         found: Counter[Row] = Counter()
         for row, weight in self._weighed():
             found[row] += weight

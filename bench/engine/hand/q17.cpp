@@ -1,32 +1,30 @@
-// Q17 by hand. 0.005 of a part's quantity is a bar that moves a little with each lineitem. A part keeps its quantities in
-// order, with their prices, and how many of them are below the bar: these few steps up or down are all there is to do.
+// Q17 by hand. A part knows its quantity, and what its lineitems below 0.005 of that come to; when the quantity moves,
+// one look at the part's different quantities tells which of them are on the other side now.
 #include "tpch.hpp"
 
 namespace viewlet {
 
-struct Amount {
-    i64 quantity, rows, price;
+struct Part {
+    i64 times{}, rows{}, quantity{};  // sums of one part: 64 bits, and a fault should they not do
+    i64 rows_below{}, price_below{};
+    bool settle() { return times == 0 && rows == 0; }
 };
 
-struct Part {
-    i64 times{}, quantity{};  // sums of one part: 64 bits, and a fault should they not do
-    i64 rows_below{}, price_below{};
-    Few<Amount> amounts;
-    u32 below{};
+struct AmountKey {
+    i64 partkey, quantity;
+    bool operator==(const AmountKey&) const = default;
+    u64 hash() const { return mix(mix(START, partkey), quantity); }
+};
 
-    bool settle() { return times == 0 && amounts.size == 0; }
-    bool is_below(const Amount& amount) const { return i128(amount.quantity) * 200 < quantity; }
+struct Amount {
+    i64 rows{}, price{};
+    bool settle() { return rows == 0; }
+};
 
-    u32 place_of(i64 quantity) {  // of the first amount that is not less; no branch but the loop's
-        u32 first = 0;
-        for (u32 left = amounts.size; left > 0;) {
-            u32 half = left / 2;
-            bool less = amounts.items[first + half].quantity < quantity;
-            first = less ? first + half + 1 : first;
-            left = less ? left - half - 1 : half;
-        }
-        return first;
-    }
+struct ByPart {
+    static constexpr bool read_often = true;
+    static u64 hash(const AmountKey& key) { return mix(START, key.partkey); }
+    static bool same(const AmountKey& a, const AmountKey& b) { return a.partkey == b.partkey; }
 };
 
 struct Total {
@@ -41,6 +39,7 @@ struct Program {
     Table<PartRow> table_part;
     Single<Total> q17;
     Map<OneKey, Part> parts;
+    Map<AmountKey, Amount, ByPart> amounts;
 
     void insert_lineitem(const LineitemRow& event) { change(event, 1); }
     void delete_lineitem(const LineitemRow& event) { change(event, -1); }
@@ -48,50 +47,34 @@ struct Program {
     void delete_part(const PartRow& event) { change(event, -1); }
 
 private:
+    static bool is_below(i64 quantity, i64 all) { return i128(quantity) * 200 < all; }
+
     VIEWLET_INLINE void change(const LineitemRow& event, i64 sign) {
         auto& entry = parts.at({event.partkey});
         Part& part = entry.values;
-        i64 rows = part.rows_below;
-        i64 price = part.price_below;
+        i64 rows = part.rows_below, price = part.price_below, before = part.quantity;
+        part.quantity = sum(before, sign * event.quantity);
+        for (auto* other : amounts.slice<ByPart>({event.partkey, 0}))
+            count(part, other->values, is_below(other->key.quantity, part.quantity) - is_below(other->key.quantity, before));
         change_amount(part, event, sign);
-        part.quantity = sum(part.quantity, event.quantity * sign);
-        move_bar(part);
+        if ((part.rows += sign) == 0) parts.doubt(entry);
         if (part.times) add_total(part.times, part.rows_below - rows, i128(part.price_below) - price);
-        if (part.settle()) {
-            parts.doubt(entry);
-            parts.sweep();
-        }
+        amounts.sweep();
+        parts.sweep();
     }
 
     VIEWLET_INLINE void change_amount(Part& part, const LineitemRow& event, i64 sign) {
-        u32 place = part.place_of(event.quantity);
-        bool is_below = place < part.below;
-        if (place == part.amounts.size || part.amounts.items[place].quantity != event.quantity) {
-            part.amounts.insert(place, {event.quantity, 0, 0});
-            part.below += is_below;
-        }
-        Amount& amount = part.amounts.items[place];
-        i64 price = event.extendedprice * sign;
-        amount.price = sum(amount.price, price);
-        amount.rows += sign;
-        if (is_below) count_below(part, sign, price);
-        if (amount.rows == 0) {
-            part.amounts.erase(place);
-            part.below -= is_below;
-        }
+        auto& entry = amounts.at({event.partkey, event.quantity});
+        Amount change{sign, sign * event.extendedprice};
+        entry.values.price = sum(entry.values.price, change.price);
+        if ((entry.values.rows += sign) == 0) amounts.doubt(entry);
+        if (is_below(event.quantity, part.quantity)) count(part, change, 1);
     }
 
-    VIEWLET_INLINE void move_bar(Part& part) {
-        Amount* amounts = part.amounts.items;
-        for (; part.below < part.amounts.size && part.is_below(amounts[part.below]); ++part.below)
-            count_below(part, amounts[part.below].rows, amounts[part.below].price);
-        for (; part.below > 0 && !part.is_below(amounts[part.below - 1]); --part.below)
-            count_below(part, -amounts[part.below - 1].rows, -amounts[part.below - 1].price);
-    }
-
-    VIEWLET_INLINE void count_below(Part& part, i64 rows, i64 price) {
-        part.rows_below += rows;
-        part.price_below = sum(part.price_below, price);
+    VIEWLET_INLINE void count(Part& part, const Amount& amount, int side) {
+        if (side == 0) return;
+        part.rows_below += side * amount.rows;
+        part.price_below = sum(part.price_below, side * amount.price);
     }
 
     VIEWLET_INLINE i64 sum(i64 a, i64 b) { return narrow(faults, 0, i128(a) + b); }
@@ -124,6 +107,7 @@ inline constexpr Relation<Program> RELATIONS[] = {
     relation<Program, &Program::table_part, &Program::insert_part, &Program::delete_part>("part", PART_COLUMNS)};
 inline constexpr Nothing VIEWS;
 inline constexpr ResultOf<Program> RESULTS[] = {{"q17", Q17_COLUMNS, &read_q17}};
-inline constexpr MapOf<Program> MAPS[] = {map_of<Program, &Program::parts>("parts")};  // without amounts
+inline constexpr MapOf<Program> MAPS[] = {map_of<Program, &Program::parts>("parts"),
+                                                 map_of<Program, &Program::amounts>("amounts")};
 
 }  // namespace viewlet

@@ -1,16 +1,13 @@
-// Q18 by hand. A large order adds its quantity to its customer, who need not be there yet. Nearly always an order key
-// has one customer: he stands beside its lineitems, and any others in a map of their own.
+// Q18 by hand. A large order adds its quantity to its customer, who need not be there yet.
 #include "tpch.hpp"
 
 namespace viewlet {
 
 constexpr i64 LARGE = 100'00;
 
-struct Order {
+struct Lines {
     i64 rows{}, quantity{};  // sums of one order or customer: 64 bits, and a fault should they not do
-    i64 custkey{}, times{};  // the orders of the first customer; times = 0: of none
-    i64 others{};            // orders of other customers
-    bool settle() { return rows == 0 && times == 0 && others == 0; }
+    bool settle() { return rows == 0; }
     bool is_large() const { return quantity > LARGE; }
 };
 
@@ -21,15 +18,15 @@ struct Customer {
     bool settle() { return times == 0 && rows == 0; }
 };
 
-struct Further {
+struct OrderKey {
     i64 orderkey, custkey;
-    bool operator==(const Further&) const = default;
+    bool operator==(const OrderKey&) const = default;
     u64 hash() const { return mix(mix(START, orderkey), custkey); }
 };
 
 struct ByOrder {
-    static u64 hash(const Further& further) { return mix(START, further.orderkey); }
-    static bool same(const Further& a, const Further& b) { return a.orderkey == b.orderkey; }
+    static u64 hash(const OrderKey& key) { return mix(START, key.orderkey); }
+    static bool same(const OrderKey& a, const OrderKey& b) { return a.orderkey == b.orderkey; }
 };
 
 struct Program {
@@ -39,8 +36,8 @@ struct Program {
     Table<OrdersRow> table_orders;
     Table<LineitemRow> table_lineitem;
     Map<OneKey, Customer> customers;
-    Map<OneKey, Order> orders;
-    Map<Further, Times, ByOrder> further;
+    Map<OrderKey, Times, ByOrder> orders;
+    Map<OneKey, Lines> lines;
 
     void insert_customer(const CustomerRow& event) { change(event, 1); }
     void delete_customer(const CustomerRow& event) { change(event, -1); }
@@ -59,49 +56,30 @@ private:
     }
 
     VIEWLET_INLINE void change(const OrdersRow& event, i64 sign) {
-        auto& entry = orders.at({event.orderkey});
-        Order& order = entry.values;
-        if (order.times ? order.custkey == event.custkey : order.others == 0) {
-            order.custkey = event.custkey;
-            order.times += sign;
-        } else {
-            change_further(event, sign);
-            order.others += sign;
-        }
-        if (order.settle()) orders.doubt(entry);
-        if (order.is_large()) add_order(event.custkey, sign, order.rows, order.quantity);
+        auto& entry = orders.at({event.orderkey, event.custkey});
+        if ((entry.values.times += sign) == 0) orders.doubt(entry);
+        auto* order = lines.find({event.orderkey});
+        if (order && order->values.is_large()) add(event.custkey, sign, order->values.rows, order->values.quantity);
         orders.sweep();
         customers.sweep();
-    }
-
-    void change_further(const OrdersRow& event, i64 sign) {
-        auto& entry = further.at({event.orderkey, event.custkey});
-        if ((entry.values.times += sign) == 0) further.doubt(entry);
-        further.sweep();
     }
 
     VIEWLET_INLINE void change(const LineitemRow& event, i64 sign) {
-        auto& entry = orders.at({event.orderkey});
-        Order& order = entry.values;
+        auto& entry = lines.at({event.orderkey});
+        Lines& order = entry.values;
         i64 rows = order.is_large() ? -order.rows : 0;
         i64 quantity = order.is_large() ? -order.quantity : 0;
         order.quantity = sum(order.quantity, event.quantity * sign);
-        order.rows += sign;
+        if ((order.rows += sign) == 0) lines.doubt(entry);
         if (order.is_large()) rows += order.rows, quantity += order.quantity;
-        if (rows || quantity) add_line(event.orderkey, order, rows, quantity);
-        if (order.settle()) orders.doubt(entry);
-        orders.sweep();
+        if (rows || quantity)
+            for (auto* of : orders.slice<ByOrder>({event.orderkey, 0}))
+                add(of->key.custkey, of->values.times, rows, quantity);
+        lines.sweep();
         customers.sweep();
     }
 
-    VIEWLET_INLINE void add_line(i64 orderkey, const Order& order, i64 rows, i64 quantity) {
-        if (order.times) add_order(order.custkey, order.times, rows, quantity);
-        if (likely(order.others == 0)) return;
-        for (auto* f = further.first<ByOrder>({orderkey, 0}); f; f = further.next<ByOrder>(f))
-            add_order(f->key.custkey, f->values.times, rows, quantity);
-    }
-
-    VIEWLET_INLINE void add_order(i64 custkey, i64 times, i64 rows, i64 quantity) {
+    VIEWLET_INLINE void add(i64 custkey, i64 times, i64 rows, i64 quantity) {
         auto& entry = customers.at({custkey});
         Customer& customer = entry.values;
         customer.quantity = narrow(faults, 0, customer.quantity + i128(times) * quantity);
@@ -136,6 +114,6 @@ inline constexpr Nothing VIEWS;
 inline constexpr ResultOf<Program> RESULTS[] = {{"q18", Q18_COLUMNS, &read_q18}};
 inline constexpr MapOf<Program> MAPS[] = {map_of<Program, &Program::customers>("customers"),
                                           map_of<Program, &Program::orders>("orders"),
-                                          map_of<Program, &Program::further>("further")};
+                                          map_of<Program, &Program::lines>("lines")};
 
 }  // namespace viewlet

@@ -126,7 +126,11 @@ def timestamp(microseconds: int) -> Const:
 
 def _divide(a: Number, b: Number) -> Number | None:
     """x / 0 is NULL (DuckDB with ``ieee_floating_point_ops`` and ``error_on_division_by_zero`` off)."""
-    return None if b == 0 else exact(Fraction(a) / Fraction(b))
+    if b == 0:
+        return None
+    if isinstance(a, float) or isinstance(b, float):
+        return a / b  # type: ignore[return-value]  # infinities and NaN of the native engine are no rational numbers
+    return exact(Fraction(a) / Fraction(b))
 
 
 def exact(value: Number) -> Number:

@@ -6,33 +6,16 @@ statement between them that one of the two must not pass.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 
-from viewlet.algebra.query import Atom, Compare, Delta, Query, Rel, Value, View, atoms, join, negate, rename
-from viewlet.algebra.terms import Var, substitute_term
-from viewlet.program.loops import (
-    Add,
-    Block,
-    EachGroup,
-    Emit,
-    Get,
-    Group,
-    Let,
-    Loop,
-    Nonzero,
-    Product,
-    Put,
-    Same,
-    Step,
-    Test,
-    Total,
-)
-from viewlet.program.lower import Lowering, Scope, columns_of
+from viewlet.algebra.query import Query, Value, View, atoms, join, negate
+from viewlet.algebra.terms import Var
+from viewlet.program.loops import Block, Get, Group, Let, Loop, Nonzero, Same, Step, Test, Total
+from viewlet.program.lower import Lowering, Scope
+from viewlet.program.names import Names, bound_names, columns_of, renamed
 from viewlet.program.trigger import Program, Statement, Trigger
-
-Names = Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -184,75 +167,3 @@ def _alike(a: Block, b: Block) -> bool:
         return False
     names = dict(zip(bound_names(b), bound_names(a), strict=False))
     return renamed(b, names) == a
-
-
-# -- names -------------------------------------------------------------------------------------------------------------
-
-
-def bound_names(block: Block) -> Iterator[str]:
-    """The names that a block gives values to, in order."""
-    for step in block:
-        match step:
-            case Let(var, _, _):
-                yield var
-            case Get(_, value, body):
-                yield value
-                yield from bound_names(body)
-            case Loop(source, bound, value, body):
-                yield value
-                yield from dict.fromkeys(v for v in columns_of(source) if v not in bound)
-                yield from bound_names(body)
-            case Total(var, body) | Group(var, body):
-                yield var
-                yield from bound_names(body)
-            case Same(body=body) | Test(body=body) | Nonzero(body=body) | EachGroup(body=body):
-                yield from bound_names(body)
-            case Add() | Put() | Emit():
-                pass
-
-
-def renamed(block: Block, names: Names) -> Block:
-    return tuple(_renamed(step, names) for step in block) if names else block
-
-
-def _renamed(step: Step, names: Names) -> Step:
-    terms = {v: Var(n) for v, n in names.items()}
-
-    def name(v: str) -> str:
-        return names.get(v, v)
-
-    def product(p: Product) -> Product:
-        return tuple(replace(f, term=substitute_term(f.term, terms)) for f in p)
-
-    match step:
-        case Let(var, term, plain):
-            return Let(name(var), substitute_term(term, terms), plain)
-        case Same(var, term, plain, body):
-            return Same(name(var), substitute_term(term, terms), plain, renamed(body, names))
-        case Test(Compare(op, left, right), nullable, plain, body):
-            compare = Compare(op, substitute_term(left, terms), substitute_term(right, terms))
-            return Test(compare, nullable, plain, renamed(body, names))
-        case Get(source, value, body):
-            return Get(_atom(source, names), name(value), renamed(body, names))
-        case Loop(source, bound, value, body):
-            return Loop(_atom(source, names), frozenset(map(name, bound)), name(value), renamed(body, names))
-        case Total(var, body):
-            return Total(name(var), renamed(body, names))
-        case Add(var, p):
-            return Add(name(var), product(p))
-        case Nonzero(var, body):
-            return Nonzero(name(var), renamed(body, names))
-        case Group(var, body):
-            return Group(name(var), renamed(body, names))
-        case Put(var, keys, p):
-            return Put(name(var), tuple(map(name, keys)), product(p))
-        case EachGroup(var, keys, body):
-            return EachGroup(name(var), tuple(map(name, keys)), renamed(body, names))
-        case Emit(key, p, view):
-            return Emit(tuple(map(name, key)), product(p), view)
-
-
-def _atom(atom: Atom, names: Names) -> Atom:
-    found = rename(atom, names)
-    assert isinstance(found, (Rel, Delta, View))
-    return found

@@ -6,29 +6,13 @@ the start of the trigger. Totals over the same slice are then added up in one lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
-from viewlet.algebra.terms import free
-from viewlet.program.fuse import Pass, bound_names, merged, renamed
-from viewlet.program.loops import (
-    Add,
-    Block,
-    EachGroup,
-    Emit,
-    Get,
-    Group,
-    Let,
-    Loop,
-    Nonzero,
-    Put,
-    Same,
-    Step,
-    Test,
-    Total,
-)
-from viewlet.program.lower import columns_of
+from viewlet.program.fuse import Pass, merged
+from viewlet.program.loops import Add, Block, Emit, Group, Let, Loop, Put, Total
+from viewlet.program.names import bound_names, columns_of, free_names, renamed
 
 Place = Callable[[str], str]  # a view ↦ the store that holds it; views of one store are looped over together
 FIRST = "$first"
@@ -147,39 +131,3 @@ def nameless(total: Total) -> Block:
     """The body with names in the order they are bound: equal for totals that add up the same."""
     names = {total.var: "§"} | {v: f"§{i}" for i, v in enumerate(dict.fromkeys(bound_names(total.body)))}
     return renamed(total.body, names)
-
-
-def free_names(block: Block) -> frozenset[str]:
-    """The names that a block uses and does not bind itself."""
-    return frozenset(_used(block)) - frozenset(bound_names(block))
-
-
-def _used(block: Block) -> Iterator[str]:
-    for step in block:
-        yield from _used_by(step)
-        if not isinstance(step, (Let, Add, Put, Emit)):
-            yield from _used(step.body)
-
-
-def _used_by(step: Step) -> Iterator[str]:
-    match step:
-        case Let(_, term, _):
-            yield from free(term)
-        case Same(var, term, _, _):
-            yield from {var, *free(term)}
-        case Test(compare, _, _, _):
-            yield from free(compare.left) | free(compare.right)
-        case Get(source, _, _) | Loop(source, _, _, _):
-            yield from columns_of(source)
-        case Add(var, product) | Put(var, _, product):
-            yield from {var, *(v for f in product for v in free(f.term))}
-            if isinstance(step, Put):
-                yield from step.keys
-        case Emit(key, product, _):
-            yield from {*key, *(v for f in product for v in free(f.term))}
-        case Nonzero(var, _) | EachGroup(var, _, _):
-            yield var
-            if isinstance(step, EachGroup):
-                yield from step.keys
-        case Total() | Group():
-            pass

@@ -51,6 +51,7 @@ from viewlet.program.loops import (
     Test,
     Total,
 )
+from viewlet.program.names import columns_of, each_name_once
 from viewlet.program.nulls import Columns, is_plain, may_be_null, solid_after
 
 
@@ -83,7 +84,8 @@ class Lowering:
 
     def change(self, expression: Query, key: tuple[str, ...], scope: Scope, view: str = "") -> Block:
         """The change that ``expression`` is to ``view``, tuple by tuple."""
-        return self.query(expression, scope, lambda _, product: (Emit(key, product, view),))
+        block = self.query(expression, scope, lambda _, product: (Emit(key, product, view),))
+        return each_name_once(block, set(), self.numbers)
 
     def query(self, q: Query, scope: Scope, then: Then) -> Block:
         """For each tuple of Q, with its multiplicity as a product: what ``then`` makes of it."""
@@ -178,10 +180,6 @@ class Lowering:
     def fresh(self, stem: str) -> str:
         """A name that no variable of a query has."""
         return f"${stem}{next(self.numbers)}"
-
-
-def columns_of(atom: Atom) -> tuple[str, ...]:
-    return atom.inputs + atom.outputs if isinstance(atom, View) else atom.vars
 
 
 def loops(q: Query, bound: frozenset[str]) -> bool:

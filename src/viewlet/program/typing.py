@@ -204,6 +204,8 @@ def _either(a: Kind, b: Kind) -> Kind:
     if a == NULL:
         return b
     if isinstance(a, Exact) and isinstance(b, Exact):
+        if a.scale == b.scale:
+            return Exact(a.scale, max(a.bits, b.bits))
         scale = max(a.scale, b.scale)
         return _exact(scale, max(scaled_bits(a, scale), scaled_bits(b, scale)))
     if isinstance(a, Other) or isinstance(b, Other):

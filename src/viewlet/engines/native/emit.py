@@ -83,7 +83,7 @@ def _bounds(program: Program, kinds: Kinds) -> dict[str, tuple[int, int]]:
         kind = kinds.values[view]
         if isinstance(kind, Exact):
             low, high = limit.units(kind.scale)
-            if max(-low, high).bit_length() < kind.bits:
+            if high < (1 << kind.bits) - 1 or low > -(1 << kind.bits):
                 found[view] = low, high
     return found
 
@@ -168,19 +168,13 @@ def _values(found: MapLayout) -> str:
 def _index(found: MapLayout, positions: Positions) -> str:
     names = [found.key[i].name for i in positions]
     key = f"const {found.type_name}Key&"
-    same = " && ".join(f"same(a.{n}, b.{n})" for n in names)
-    return (
-        "\n".join(
-            [
-                f"struct {found.index_name(positions)} {{",
-                f"    static u64 hash({key} k) {{ return {_hash(f'k.{n}' for n in names)}; }}",
-                f"    static bool same_part({key} a, {key} b) {{ return {same}; }}".replace("same_part", "same"),
-                "};",
-            ]
-        )
-        .replace("return same(", "return viewlet::same(")
-        .replace("&& same(", "&& viewlet::same(")
-    )
+    same = " && ".join(f"viewlet::same(a.{n}, b.{n})" for n in names)
+    lines = [f"struct {found.index_name(positions)} {{"]
+    if positions in found.read_often:
+        lines.append("    static constexpr bool read_often = true;")
+    lines.append(f"    static u64 hash({key} k) {{ return {_hash(f'k.{n}' for n in names)}; }}")
+    lines.append(f"    static bool same({key} a, {key} b) {{ return {same}; }}")
+    return "\n".join([*lines, "};"])
 
 
 def _temporary(t: Temporary) -> str:

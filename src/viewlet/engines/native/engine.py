@@ -17,12 +17,13 @@ from viewlet.engines.base import Engine
 from viewlet.engines.native.bridge import ArrowRows, Module, NativeState, SpoiledError, Sum
 from viewlet.engines.native.build import open_module
 from viewlet.engines.native.emit import native
+from viewlet.engines.python.engine import PythonEngine
 from viewlet.engines.tables import tables_reader
 from viewlet.errors import OverflowError_
 from viewlet.program.encoding import Cell, Row, decode
 from viewlet.program.limits import limits
 from viewlet.program.trigger import Program
-from viewlet.program.typing import DOUBLE, Exact, Kind, Kinds, program_kinds
+from viewlet.program.typing import COUNT, DOUBLE, Exact, Kind, Kinds, Unfit, program_kinds
 
 BRIDGE = """
 #include "bridge.hpp"
@@ -72,13 +73,16 @@ class NativeEngine:
     def adopt(compiled: Compiled, engine: Engine, convert: RowConverter) -> NativeEngine:
         """Take over tables and views as they are from an engine that ran the same program so far."""
         found = NativeEngine(compiled, {}, convert)
-        found.state.reset()
-        for relation in compiled.program.relations:
-            found._load(relation.name, engine.table(relation.name))
-        for view in compiled.program.views:
-            if not view.is_cache:
-                found._put(view.name, engine.entries(view.name))
+        found._take_over(engine)
         return found
+
+    def _take_over(self, engine: Engine) -> None:
+        self.state.reset()
+        for relation in self._program.relations:
+            self._load(relation.name, engine.table(relation.name))
+        for view in sorted(self._program.views, key=lambda v: self._kinds.values[v.name] != COUNT):
+            if not view.is_cache:  # counts first: a sum over no rows is nothing
+                self._put(view.name, engine.entries(view.name))
 
     # -- updates -------------------------------------------------------------------------------------------------------
 
@@ -88,7 +92,12 @@ class NativeEngine:
     def apply_bulk(self, relation: str, entries: Mapping[Row, int]) -> None:
         """One after the other: with triggers of a few nanoseconds there is nothing to gain from ΔR as a whole."""
         events = [(times, relation, Cells(row)) for row, times in entries.items() if times]
-        self._do(lambda: self.state.events(sorted(events, key=lambda e: -e[0])))
+        self._do(lambda: self._events(sorted(events, key=lambda e: -e[0])))
+
+    def _events(self, events: list[tuple[int, str, Cells]]) -> None:
+        if (number := self.state.events(events)) is not None:
+            times, relation, _ = events[number]
+            raise OverflowError_(f"{relation}: {times} copies of a row are more than can be counted")
 
     def load(self, relation: str, entries: Mapping[Row, int]) -> None:
         tables = {r.name: self.table(r.name) for r in self._program.relations}
@@ -98,12 +107,12 @@ class NativeEngine:
         try:
             self._refill(tables)
         except BaseException:
-            self._refill({**tables, relation: before})
+            self._restore({**tables, relation: before})
             raise
 
     def recover(self, error: SpoiledError) -> NoReturn:
         """A view cannot hold what an update came to: tables and views are as before it, and the user is told why."""
-        self._refill({r.name: self.table(r.name) for r in self._program.relations})
+        self._restore({r.name: self.table(r.name) for r in self._program.relations})
         limit = self._limits.get(error.view)
         if isinstance(error, OverflowError_) and limit is not None:
             raise OverflowError_(f"{limit.column}: a sum no longer fits {limit.type}") from None
@@ -121,6 +130,13 @@ class NativeEngine:
         self.state.reset()
         self._fill(tables)
 
+    def _restore(self, tables: Mapping[str, Mapping[Row, int]]) -> None:
+        """As it was. The rows fit together, though perhaps not in every order: exact numbers know no overflow."""
+        try:
+            self._refill(tables)
+        except SpoiledError:
+            self._take_over(PythonEngine(self._program, tables))
+
     def _fill(self, tables: Mapping[str, Mapping[Row, int]]) -> None:
         """The views over static tables and empty streams, which need not be empty; then every row comes again."""
         static = {name: tables.get(name, {}) for name in self._static}
@@ -132,8 +148,7 @@ class NativeEngine:
                 self._put(view.name, evaluate(view.definition, read, view.outputs))
         for name, rows in tables.items():
             if name not in self._static:
-                events = [(times, name, Cells(row)) for row, times in rows.items() if times]
-                self.state.events(events)
+                self._events([(times, name, Cells(row)) for row, times in rows.items() if times])
 
     def _load(self, relation: str, rows: Mapping[Row, int]) -> None:
         by_times: dict[int, list[Row]] = defaultdict(list)
@@ -227,7 +242,10 @@ def _encode_sum(value: Number, kind: Kind) -> Sum:
         return int(value * 10**kind.scale)
     if isinstance(value, float):
         return value, 0.0
-    hi = float(value)
+    try:
+        hi = float(value)
+    except OverflowError:
+        raise Unfit("a sum of doubles is beyond the greatest of them") from None
     return hi, float(Fraction(value) - Fraction(hi))
 
 

@@ -48,6 +48,7 @@ class MapLayout:
     members: tuple[Member, ...]
     inputs: int = 0
     indexes: list[Positions] = field(default_factory=list)
+    read_often: set[Positions] = field(default_factory=set)  # indexes with slices of many entries
 
     @property
     def is_single(self) -> bool:
@@ -79,20 +80,27 @@ class Layout:
 def layout(program: Program, kinds: Kinds, nullable: Columns) -> Layout:
     """The maps of a program's views; indexes are added by :func:`index_slices`."""
     fields = {v.name: _fields(v, kinds, nullable) for v in program.views}
-    taken = set(RESERVED)
+    taken: set[str] = set()
     maps = [_map(group, fields, kinds, taken) for group in _groups(program, fields)]
     return Layout(maps, {m.view: (found, m) for found in maps for m in found.members})
 
 
-def index_slices(found: Layout, block: Block) -> None:
-    """Give every map the indexes that the loops of a block go through."""
+def index_slices(found: Layout, block: Block, written: frozenset[str] = frozenset()) -> None:
+    """Give every map the indexes that the loops of a block go through.
+
+    Where the same event adds an entry to a slice of a map and goes over that slice (``written`` names such maps), the
+    slice holds the entries of many events: its index is made for going over them.
+    """
     for inner in blocks(block):
         for step in inner:
             if isinstance(step, Loop) and isinstance(step.source, View):
                 names = step.source.inputs + step.source.outputs
                 positions = tuple(i for i, n in enumerate(names) if n in step.bound)
+                sliced, _ = found[step.source.name]
                 if positions:
-                    found[step.source.name][0].index(positions)
+                    sliced.index(positions)
+                if positions and sliced.name in written:
+                    sliced.read_often.add(positions)
 
 
 def _map(
@@ -217,8 +225,12 @@ def _field_size(f: Field) -> tuple[int, int]:
 
 # -- names -------------------------------------------------------------------------------------------------------------
 
-RESERVED = ("texts", "faults", "now", "program", "Program", "event", "entry", "change", "Text", "Real", "Rows", "Map")
-# Words of C++, and the runtime's own names that generated code uses beside a user's.
+RUNTIME_NAMES = """
+    texts faults now sign event entry change given out program Program Place Rows Map Single Table Texts Text Faults
+    Real RealSum Opt Relation Column i32 i64 i128 u8 u32 u64 u128
+"""
+RESERVED = frozenset(RUNTIME_NAMES.split())
+PREFIXES = ("table_", "insert_", "delete_", "change_", "fill_", "read_", "view_", "text_", "group_", "started_")
 WORDS = """
     alignas and asm auto bool break case catch char class const continue default delete do double else enum event
     explicit export extern false float for friend goto if inline int long mutable namespace new not operator or private
@@ -233,7 +245,9 @@ def identifier(name: str) -> str:
     """A C++ name that still reads like the view or column; the alias of a table is left out."""
     stem = re.sub(r"\W", "_", name.rsplit(".", 1)[-1].lstrip("@$")).strip("_").lower() or "v"
     stem = re.sub(r"__+", "_", stem if stem.isascii() else stem.encode("ascii", "ignore").decode() or "v")
-    return f"{stem}_" if stem in KEYWORDS else f"v{stem}" if stem[0].isdigit() else stem
+    if stem.startswith(PREFIXES) or stem in KEYWORDS | RESERVED:
+        return f"{stem}_"
+    return f"v{stem}" if stem[0].isdigit() else stem
 
 
 def unique(stem: str, taken: set[str]) -> str:

@@ -218,10 +218,7 @@ class Nest:
         with self.representable(found, names, positions, scope) as key:
             self.fill(source, found, key)
             entry = self.fresh(found.name)
-            index = f"<{found.index(positions)}>" if positions else ""
-            probe = probe_key(found, key) if positions else ""
-            start, onward = f"{found.name}.first{index}({probe})", f"{found.name}.next{index}({entry})"
-            with self.out.inside(f"for (auto* {entry} = {start}; {entry}; {entry} = {onward})"):
+            with self.out.inside(f"for ({each_entry(found, entry, positions, key)})"):
                 self.loops += 1
                 for step in steps:
                     self.turn(step, found, entry, scope, at_hand)
@@ -414,6 +411,13 @@ def whole_key(found: MapLayout, key: Mapping[int, str]) -> str:
 
 def probe_key(found: MapLayout, key: Mapping[int, str]) -> str:
     return "{" + ", ".join(f".{found.key[i].name} = {text}" for i, text in key.items()) + "}"
+
+
+def each_entry(found: MapLayout, entry: str, positions: tuple[int, ...], key: Mapping[int, str]) -> str:
+    """The head of a loop: over a slice, or over all."""
+    if positions:
+        return f"auto* {entry} : {found.name}.slice<{found.index(positions)}>({probe_key(found, key)})"
+    return f"auto* {entry} = {found.name}.first(); {entry}; {entry} = {found.name}.next({entry})"
 
 
 def too_fine(value: Cpp, kind: Kind) -> list[str]:

@@ -47,8 +47,12 @@ class Triggers:
             scope[SIGN] = Cpp("sign", ONE)
         turns = passes(self.program, trigger, self.lowering, SIGN if signed else "")
         first, turns = hoisted(turns, frozenset(scope), self.layout.map_of)
+        targets = [
+            s.target for s in trigger.statements if s.target.outputs and frozenset(params).issuperset(s.target.outputs)
+        ]
+        written = frozenset(self.layout.map_of(target.name) for target in targets)
         for block in (first, *(turn.block for turn in turns)):
-            index_slices(self.layout, block)
+            index_slices(self.layout, block, written)
         if first:
             self.terms.view = view_constant(trigger.statements[0].target.name)
             nest.out.add("// what several statements add up")
@@ -133,14 +137,16 @@ class Triggers:
             self.apply_single(nest, found, member, statement, into)
             return
         if statement.op == ":=" and not found.inputs:
-            with nest.out.inside(f"for (auto* e = {found.name}.first(); e; e = {found.name}.next(e))"):
-                self.erase(nest, found, member, "e")
+            e = nest.fresh("old")
+            with nest.out.inside(f"for (auto* {e} = {found.name}.first(); {e}; {e} = {found.name}.next({e}))"):
+                self.erase(nest, found, member, e)
+        c = nest.fresh("collected")
         with (
-            nest.out.inside(f"for (auto* c = {into.name}.first(); c; c = {into.name}.next(c))"),
-            nest.out.inside("if (!is_zero(c->values.sum))"),
+            nest.out.inside(f"for (auto* {c} = {into.name}.first(); {c}; {c} = {into.name}.next({c}))"),
+            nest.out.inside(f"if (!is_zero({c}->values.sum))"),
         ):
-            nest.out.add(f"auto& entry = {found.name}.at({{{', '.join(f'c->key.{f.name}' for f in found.key)}}});")
-            nest.increase(found, member, "&entry", summed("c->values.sum", into.kind), finite=False)
+            nest.out.add(f"auto& entry = {found.name}.at({{{', '.join(f'{c}->key.{f.name}' for f in found.key)}}});")
+            nest.increase(found, member, "&entry", summed(f"{c}->values.sum", into.kind), finite=False)
 
     def apply_single(self, nest: Nest, found: MapLayout, member: Member, statement: Statement, into: Temporary) -> None:
         if statement.op == ":=":
@@ -159,13 +165,14 @@ class Triggers:
     def refresh_cache(self, nest: Nest, statement: Statement, into: Temporary, scope: Scope) -> None:
         """What came in since the refresh began missed it and is dropped; it is filled again when read."""
         found, member = self.layout[statement.target.name]
+        h, held = nest.fresh("late"), f"{found.name}_held"
         with (
-            nest.out.inside(f"for (auto* h = {found.name}_held.first(); h; h = {found.name}_held.next(h))"),
-            nest.out.inside(f"if (h->values.born > started_{into.name})"),
+            nest.out.inside(f"for (auto* {h} = {held}.first(); {h}; {h} = {held}.next({h}))"),
+            nest.out.inside(f"if ({h}->values.born > started_{into.name})"),
         ):
-            self.erase_slice(nest, found, member, "h")
-            nest.out.add("h->values.there = false;")
-            nest.out.add(f"{found.name}_held.doubt(*h);")
+            self.erase_slice(nest, found, member, h)
+            nest.out.add(f"{h}->values.there = false;")
+            nest.out.add(f"{held}.doubt(*{h});")
         nest.written.add(f"{found.name}_held")
         if statement.op == ":=":
             with self.held(nest, found, statement, into, scope) as given:
@@ -174,12 +181,12 @@ class Triggers:
 
     def erase_slice(self, nest: Nest, found: MapLayout, member: Member, held: str) -> None:
         """All that a view cache holds for one tuple of inputs."""
-        index = found.index(tuple(range(found.inputs)))
+        index, e = found.index(tuple(range(found.inputs))), nest.fresh("old")
         probe = ", ".join(f".{f.name} = {held}->key.{f.name}" for f in found.key[: found.inputs])
         with nest.out.inside(
-            f"for (auto* e = {found.name}.first<{index}>({{{probe}}}); e; e = {found.name}.next<{index}>(e))"
+            f"for (auto* {e} = {found.name}.first<{index}>({{{probe}}}); {e}; {e} = {found.name}.next<{index}>({e}))"
         ):
-            self.erase(nest, found, member, "e")
+            self.erase(nest, found, member, e)
 
     def fill(self, view: ViewDefinition) -> list[str]:
         """The body of the function that computes what a view cache does not hold."""

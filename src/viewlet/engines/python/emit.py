@@ -28,7 +28,7 @@ from viewlet.program.loops import (
     Test,
     Total,
 )
-from viewlet.program.lower import columns_of
+from viewlet.program.names import columns_of
 from viewlet.program.typing import DOUBLE, Kind, Kinds
 
 Bounds = Mapping[str, tuple[int, int]]
@@ -144,7 +144,7 @@ class Source(Terms):
         sides = [self.term(t, step.plain) for t in terms]
         if not step.nullable:
             return _compared(op, sides, True)
-        if all(isinstance(t, (Var, Const)) for t in terms):
+        if all(isinstance(t, Var) or (isinstance(t, Const) and t.value is not None) for t in terms):
             solid = [f"{s.text} is not None" for s, t in zip(sides, terms, strict=True) if isinstance(t, Var)]
             return " and ".join([*solid, _compared(op, sides, True)])
         return self.operator(op, sides, False).text

@@ -24,7 +24,7 @@ struct Map {
         [[no_unique_address]] Links links;
     };
 
-    // What a slice held when it was opened: for (auto* entry : map.slice<Index>(probe)).
+    // All that a slice held when it was opened, perhaps more: for (auto* entry : map.slice<Index>(probe)).
     template <class Index, bool = read_often<Index>>
     struct Slice {
         Map& map;
@@ -34,7 +34,7 @@ struct Map {
         VIEWLET_INLINE decltype(nullptr) end() const { return nullptr; }
         VIEWLET_INLINE bool operator!=(decltype(nullptr)) const { return entry; }
         VIEWLET_INLINE Entry* operator*() const { return entry; }
-        VIEWLET_INLINE void operator++() { entry = map.next<Index>(entry); }
+        VIEWLET_INLINE void operator++() { entry = map.template next<Index>(entry); }
     };
     template <class Index>
     struct Slice<Index, true> {

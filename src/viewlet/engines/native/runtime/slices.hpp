@@ -1,8 +1,8 @@
 // The entries of a map that agree on part of the key: what an index's table leads to, and what an entry knows of it.
 //
 // An index is a type with `hash(key)` and `same(key, key)` that read only its part of the key. Its slices are linked
-// lists: the cheapest to change, but a loop waits for each entry before it knows the next. With `read_often = true` they
-// are ids side by side: loops are several times faster, inserting and erasing a little slower.
+// lists: the cheapest to change, but a loop waits for each entry before it knows the next. With `read_often = true`
+// they are ids side by side: loops are up to several times faster, inserting and erasing slower.
 #pragma once
 
 #include "slots.hpp"
@@ -51,7 +51,8 @@ struct Chunks : Pool<Chunk> {
     // A slice's newest chunk, empty; its name.
     u32 open(u32 previous) {
         u32 id = take();
-        if (unlikely(id > ~u32(0) / Chunk::CELLS)) fail("the indexes of a map have more than two hundred million chunks");
+        if (unlikely(id > ~u32(0) / Chunk::CELLS))
+            fail("the indexes of a map have more than two hundred million chunks");
         Chunk& chunk = *at(id);
         chunk.previous = previous;
         chunk.next = chunk.used = 0;
