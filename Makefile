@@ -6,10 +6,10 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format bench
+.PHONY: help setup run test check check-native format bench
 
 help: ## list these targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
 setup: $(READY) ## create .venv and install viewlet with its tools (again only when pyproject.toml changed)
 
@@ -33,9 +33,13 @@ check: setup ## lint, format, types, layering
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+check-native: setup ## the C++ runtime's own tests, plain and under sanitizers
+	$(BIN)/pytest -q tests/native/test_runtime.py
+
 format: setup ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: setup ## how long the compiler takes on the paper's queries
+bench: setup ## how long the compiler takes, and how fast every engine keeps the paper's views fresh
 	$(BIN)/python -m bench.compile
+	$(BIN)/python -m bench.engine --events 300000 --seconds 2

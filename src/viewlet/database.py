@@ -17,13 +17,13 @@ from viewlet.compilation import Dialect
 from viewlet.compiler.script import compile_script
 from viewlet.engines.base import Engine
 from viewlet.engines.interpreter import Interpreter
+from viewlet.engines.native.bridge import SpoiledError
 from viewlet.engines.native.engine import NativeEngine, compile_program
 from viewlet.engines.python.engine import PythonEngine
 from viewlet.engines.results import result_rows
 from viewlet.engines.tables import tables_reader
 from viewlet.errors import Error, SqlError, refusing_depth
 from viewlet.program.trigger import Program, Result
-from viewlet.program.typing import Unfit
 from viewlet.session import NativeSession, Session, Start, Tables
 from viewlet.sql.source import script_text
 from viewlet.sql.translate import translate
@@ -122,7 +122,7 @@ class Database:
             self._build = None
             compiled = build.take()
             if compiled is not None:
-                with suppress(Unfit):  # a number that only exact arithmetic can hold
+                with suppress(SpoiledError):  # numbers that only exact arithmetic can hold: it goes on
                     self._session = NativeSession(compiled, {}, self._subscriptions, self._running.engine)
         return self._running
 

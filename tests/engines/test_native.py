@@ -109,9 +109,6 @@ def test_choices_between_numbers_of_two_widths() -> None:
     agrees(CHOICES, 60)
 
 
-@pytest.mark.xfail(
-    reason="nest.step_or_emit: a change moves past a Let that gives its key another value: wrong answers"
-)
 def test_a_name_that_a_union_binds_twice() -> None:
     agrees(CHAIN, 220)
 
@@ -156,12 +153,10 @@ def test_names_that_mean_something_to_cpp() -> None:
 
 
 @pytest.mark.parametrize("name", ["i64", "table_r", "insert_r"])
-@pytest.mark.xfail(reason="a view's map has this name in C++, where it means something else: no compiler takes it")
 def test_views_named_like_parts_of_the_program(name: str) -> None:
     native(f"CREATE STREAM r (a BIGINT); CREATE MATERIALIZED VIEW {name} AS SELECT a, count(*) AS n FROM r GROUP BY a;")
 
 
-@pytest.mark.xfail(reason="triggers.apply calls its own variables e, c and h, whatever the maps are called")
 def test_views_named_like_variables_of_the_program() -> None:
     declared = "".join(
         f"CREATE MATERIALIZED VIEW {name} AS SELECT r.a, q.a + {i} AS b FROM r, (SELECT count(*) AS a FROM r) q;\n"

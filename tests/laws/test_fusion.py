@@ -57,8 +57,7 @@ SCRIPTS = {
 }
 
 
-TWICE = pytest.mark.xfail(reason="fuse.merged puts a step behind a Let that binds its name anew: wrong answers")
-NAMES = [pytest.param(name, marks=[TWICE] if name == "a union that binds a name twice" else []) for name in SCRIPTS]
+NAMES = list(SCRIPTS)
 
 
 def case(name: str) -> Case:
@@ -114,7 +113,6 @@ def test_hoisted_totals_and_grouped_changes_too(name: str) -> None:
     assert alike(case(name), [("native", strategy) for strategy in sorted(strategies)]) > 20
 
 
-@pytest.mark.xfail(reason="Python's emit.condition: k <> NULL is true, k > NULL a TypeError")
 @settings(
     max_examples=12,
     database=None,

@@ -73,7 +73,10 @@ class NativeEngine:
     def adopt(compiled: Compiled, engine: Engine, convert: RowConverter) -> NativeEngine:
         """Take over tables and views as they are from an engine that ran the same program so far."""
         found = NativeEngine(compiled, {}, convert)
-        found._take_over(engine)
+        try:
+            found._take_over(engine)
+        except Unfit:  # a sum that only exact numbers hold; row by row the infinite ones are kept apart
+            found._refill({r.name: engine.table(r.name) for r in compiled.program.relations})
         return found
 
     def _take_over(self, engine: Engine) -> None:
