@@ -5,7 +5,13 @@ To explore instead: ``pytest --hypothesis-profile explore tests/laws tests/engin
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 from hypothesis import settings
+
+# Compiled programs are kept with the other caches of the tests, not among the user's.
+os.environ.setdefault("VIEWLET_CACHE", str(Path(__file__).parent.parent / ".pytest_cache" / "viewlet"))
 
 settings.register_profile("repeat", derandomize=True, deadline=None)
 settings.register_profile("explore", max_examples=2000, deadline=None)

@@ -353,7 +353,7 @@ def any_view(db: Database, act: Callable[[Database], Any]) -> Any:
 
 
 def test_verify_with_nan_is_refused(db: Database) -> None:
-    with pytest.raises(viewlet.Error, match="exact cannot be verified: .* no NaN"):
+    with pytest.raises(viewlet.Error, match=r"exact cannot be verified: .* no NaN"):
         any_view(db, lambda d: d.verify("exact"))
 
 

@@ -80,7 +80,7 @@ class Grower:
         for _ in range(self.draw(st.integers(0, 3))):
             make = self.draw(st.sampled_from(self.flat + (self.nested if depth else ())))
             q = join(q, make(self, scope | outputs(q), depth))
-        return join(q, self.tested(outputs(q), scope)) if outputs(q) and self.chance(5) else q
+        return join(q, self.tested(outputs(q), scope)) if any(map(is_column, outputs(q))) and self.chance(5) else q
 
     def summed(self, q: Query, keep: Names) -> Query:
         """Sum out some of Q's outputs, none of ``keep``."""

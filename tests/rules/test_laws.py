@@ -57,6 +57,7 @@ def test_meaning_and_binding_pattern(file: str, q: Query, event: Event, database
             after = rule(node, context)
             if after is None:
                 continue
+            assert isinstance(node, rule.kinds), f"{rule.name} is about more than it says"
             assert keeps_binding_pattern(node, after, context), (rule.name, node, after)
             columns = tuple(sorted(outputs(node)))
             env = given_values(inputs(node) | context.bound)

@@ -31,7 +31,7 @@ def trade(**changed: object) -> dict[str, object]:
 
 @pytest.fixture
 def db() -> Iterator[Database]:
-    with viewlet.connect() as database:
+    with viewlet.connect(engine="python") as database:  # the native engine: tests/engines/test_native.py
         database.execute(SCRIPT)
         database.insert("symbols", [("A", "Alpha"), ("B", None)])
         database.insert("trades", [GOOD, GOOD, trade(id=2, sym="B", qty=None)])

@@ -17,7 +17,7 @@ from viewlet.cli.demo import FINANCE_VIEWS
 from viewlet.cli.main import app
 from viewlet.compiler.strategy import STRATEGIES
 from viewlet.database import Database
-from viewlet.explain import STAGES
+from viewlet.explain import CPP, STAGES
 from viewlet.workloads.queries import FINANCE, PAPER_QUERIES
 
 SOURCE = Path(viewlet.__file__).parents[1]
@@ -54,6 +54,14 @@ def test_explain_one_view_one_stage(job: str) -> None:
     result = run("explain", job, "--view", "BSV", "--stage", "program")
     assert result.exit_code == 0
     assert result.stdout.startswith("on insert into bids")
+    assert "vwap" not in result.stdout
+
+
+def test_explain_shows_the_cpp_of_one_view(job: str) -> None:
+    result = run("explain", job, "--view", "bsv", "--stage", "cpp")
+    assert result.exit_code == 0
+    assert result.stdout == f"{_database(job).explain('bsv').stage('cpp')}\n"
+    assert "void insert_bids(const BidsRow& event)" in result.stdout
     assert "vwap" not in result.stdout
 
 
@@ -98,7 +106,8 @@ def test_an_unknown_view_is_an_error(job: str) -> None:
     [
         ("explain", "no-such-file.sql"),
         ("explain", "."),
-        ("explain", "JOB", "--stage", "cpp"),
+        ("explain", "JOB", "--stage", "assembly"),
+        ("explain", "JOB", "--stage", "cpp", "--format", "json"),
         ("explain", "JOB", "--stage", "delta", "--format", "html"),
         ("explain", "JOB", "--strategy", "best"),
         ("check", "JOB", "--dialect", "mysql"),
@@ -191,7 +200,7 @@ def test_demo_on_a_terminal_shows_a_live_table(monkeypatch: pytest.MonkeyPatch) 
 
 def test_options_offer_what_there_is() -> None:
     assert {s.value for s in options.Strategy} == set(STRATEGIES)
-    assert [s.value for s in explain.Stage] == list(STAGES)
+    assert [s.value for s in explain.Stage] == [*STAGES, CPP]
 
 
 def test_help_teaches_by_example() -> None:

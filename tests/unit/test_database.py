@@ -12,6 +12,9 @@ import pytest
 import viewlet
 from viewlet import Database
 from viewlet.algebra.query import View as Read
+from viewlet.engines.native.bridge import NativeState
+from viewlet.engines.native.build import find_compiler
+from viewlet.engines.native.engine import NativeEngine
 from viewlet.engines.state import State
 from viewlet.engines.store import Map
 
@@ -28,10 +31,15 @@ CREATE MATERIALIZED VIEW large AS SELECT broker, volume FROM bids WHERE volume >
 A, B, C = (1, 7, 100, 1.5), (2, 7, 50, 2.0), (3, 8, 200, 0.5)
 
 
-@pytest.fixture
-def db() -> Iterator[Database]:
-    with viewlet.connect() as database:
+NATIVE = pytest.param("native", marks=pytest.mark.skipif(find_compiler() is None, reason="no C++ compiler"))
+
+
+@pytest.fixture(params=[NATIVE, "python"])
+def db(request: pytest.FixtureRequest) -> Iterator[Database]:
+    """On both tiers."""
+    with viewlet.connect(engine=request.param, wait_native=True) as database:
         database.execute(SCRIPT)
+        assert database.tier == request.param
         yield database
 
 
@@ -219,8 +227,13 @@ def test_get_where_the_key_is_not_all_shown(db: Database) -> None:
 
 def test_get_looks_up_and_does_not_scan(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     db.insert("bids", [(i, i, 1, 1.0) for i in range(50)])
-    read, seen = Map.read, []
-    monkeypatch.setattr(Map, "read", lambda self, pattern: seen.extend(found := list(read(self, pattern))) or found)
+    seen: list[object] = []
+    read, find = Map.read, NativeState.find
+    if db.tier == "native":
+        monkeypatch.setattr(NativeState, "find", lambda *given: seen.append(given) or find(*given))
+        monkeypatch.setattr(NativeState, "entries", lambda *given: pytest.fail("this scans"))
+    else:
+        monkeypatch.setattr(Map, "read", lambda *given: seen.extend(found := list(read(*given))) or found)
     assert db.view("worth").get(broker=7) == (7, 1.0, 1)
     assert 0 < len(seen) < 10
 
@@ -240,8 +253,9 @@ def test_a_sum_that_outgrows_its_type_is_an_error_and_not_another_number(db: Dat
         lambda: db.insert("big", [(1,), (1,)]),
         lambda: db.apply([("-", "big", (2**63 - 1,)), ("+", "big", (2**63 - 1,)), ("+", "big", (1,))]),
     )
+    value = "a sum" if db.tier == "native" else r"92233720368547758\d\d"
     for update in updates:
-        with pytest.raises(viewlet.OverflowError_, match=r"^s\.total: 92233720368547758\d\d no longer fits BIGINT"):
+        with pytest.raises(viewlet.OverflowError_, match=rf"^s\.total: {value} no longer fits BIGINT"):
             update()
         assert db.view("s").rows() == [(2**63 - 1,)], "nothing was lost, and nothing came"
         assert db.engine.table("big") == {(2**63 - 1,): 1}
@@ -369,11 +383,14 @@ def test_verify_finds_a_view_that_went_wrong(db: Database) -> None:
     db.insert("bids", [A, C])
     rows = db.program.result("large").rows
     assert isinstance(rows, Read)
-    assert isinstance(db.engine, State)
-    kept = db.engine._views[rows.name]
-    assert isinstance(kept, Map)
-    kept.add((7, 100), 2)
-    kept.add((8, 200), -1)
+    for key, times in (((7, 100), 2), ((8, 200), -1)):
+        if isinstance(db.engine, NativeEngine):
+            db.engine.state.put(rows.name, key, times)
+        else:
+            assert isinstance(db.engine, State)
+            kept = db.engine._views[rows.name]
+            assert isinstance(kept, Map)
+            kept.add(key, times)
     assert db.verify("large") == [(-1, (8, 200)), (2, (7, 100))]
     assert db.verify("worth") == []
 
@@ -381,8 +398,8 @@ def test_verify_finds_a_view_that_went_wrong(db: Database) -> None:
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"engine": "native"}, "choose one of python, interpreter"),
-        ({"engine": "abacus"}, "choose one of python, interpreter"),
+        ({"engine": "abacus"}, "choose one of native, python, interpreter"),
+        ({"engine": "Native"}, "choose one of native, python, interpreter"),
         ({"path": "somewhere"}, "not there yet"),
         ({"threads": 2}, "one thread"),
         ({"strategy": "hope"}, "no strategy 'hope'"),

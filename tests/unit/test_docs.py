@@ -21,11 +21,19 @@ import viewlet
 from tests.oracle.oracle import DuckOracle, Row, difference
 from viewlet.cli.main import app
 from viewlet.database import ENGINES, Database
+from viewlet.engines.native.build import find_compiler
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")]
-PAGES += [ROOT / "docs" / name for name in ("from-scratch.md", "sql.md")]
-RUN = [ROOT / "README.md", ROOT / "docs" / "from-scratch.md", ROOT / "docs" / "sql.md"]
+PAGES += [ROOT / "docs" / name for name in ("from-scratch.md", "native.md", "sql.md")]
+NEEDS_COMPILER = pytest.mark.skipif(find_compiler() is None, reason="no C++ compiler")
+RUN = [
+    ROOT / "README.md",
+    ROOT / "docs" / "from-scratch.md",
+    pytest.param(ROOT / "docs" / "native.md", marks=NEEDS_COMPILER),
+    ROOT / "docs" / "sql.md",
+]
+SHOWN = ("text", "cpp")  # the languages of what a block prints
 SQL_PAGE = ROOT / "docs" / "sql.md"
 CODE = re.compile(r"`([^`]+)`")
 
@@ -75,7 +83,7 @@ def name(path: Path) -> str:
 
 @pytest.mark.parametrize("page", RUN, ids=name)
 def test_python_runs_and_prints_what_is_shown(page: Path) -> None:
-    """The blocks of a page in order; a ``text`` block right below one is what it prints, ``...`` standing for lines."""
+    """The blocks of a page in order; a ``text`` or ``cpp`` block right below one is what it prints, but for ``...``."""
     namespace: dict[str, object] = {}
     printed: dict[Block, str] = {}
     shown = 0
@@ -86,7 +94,7 @@ def test_python_runs_and_prints_what_is_shown(page: Path) -> None:
             with contextlib.redirect_stdout(output):
                 exec(code, namespace)
             printed[block] = output.getvalue()
-        elif block.language == "text" and block.follows in printed:
+        elif block.language in SHOWN and block.follows in printed:
             got = printed.pop(block.follows)
             same = doctest.OutputChecker().check_output(block.text, got, doctest.ELLIPSIS)
             assert same, f"{page.name}, line {block.line} shows\n{block.text}\nbut this was printed:\n{got}"
@@ -131,9 +139,11 @@ def schema() -> str:
     return next(block.text for block in blocks(SQL_PAGE.read_text("utf-8")) if block.language == "sql")
 
 
-def database(select: str, engine: str) -> Database:
-    db = viewlet.connect(engine=engine)
-    db.execute(f"{schema()}CREATE MATERIALIZED VIEW example AS {select};")
+def database(selects: list[str], engine: str) -> Database:
+    """Views ``example_0``, ``example_1``, … over the rows."""
+    db = viewlet.connect(engine=engine, wait_native=True)
+    views = (f"CREATE MATERIALIZED VIEW example_{i} AS {select};" for i, select in enumerate(selects))
+    db.execute("\n".join([schema(), *views]))
     for relation, rows in DATA.items():
         db.insert(relation, rows)
     return db
@@ -149,15 +159,23 @@ def referee() -> DuckOracle:
 
 
 def agrees(select: str, meaning: str) -> None:
-    """After the inserts, and with half of the rows deleted again."""
-    expected = referee().rows(meaning)
-    assert expected, "the example shows no row"
     for engine in ENGINES:
-        db = database(select, engine)
-        assert difference(db.view("example").rows(), expected) is None, engine
-        for relation in ("bids", "asks"):
-            db.delete(relation, DATA[relation][::2])
-        assert db.verify("example") == [], engine
+        if engine != "native":  # which takes all examples in one program: a compiler run for each would be minutes
+            all_agree([select], [meaning], engine)
+
+
+def all_agree(selects: list[str], meanings: list[str], engine: str) -> None:
+    """After the inserts, and with half of the rows deleted again."""
+    db = database(selects, engine)
+    assert db.tier == engine
+    for i, meaning in enumerate(meanings):
+        expected = referee().rows(meaning)
+        assert expected, "the example shows no row"
+        assert difference(db.view(f"example_{i}").rows(), expected) is None, (engine, meaning)
+    for relation in ("bids", "asks"):
+        db.delete(relation, DATA[relation][::2])
+    for i, meaning in enumerate(meanings):
+        assert db.verify(f"example_{i}") == [], (engine, meaning)
 
 
 @pytest.mark.parametrize("cell", WORKS)
@@ -176,6 +194,13 @@ def test_what_is_refused_has_another_way(row: list[str]) -> None:
         agrees(code(row[2]), refused)
     elif not is_statement:
         referee().rows(refused)
+
+
+@NEEDS_COMPILER
+def test_all_of_it_means_the_same_natively() -> None:
+    other_ways = [row for row in REFUSED if row[2].startswith("`SELECT")]
+    selects = [*map(code, WORKS), *(code(row[2]) for row in other_ways)]
+    all_agree(selects, [*map(code, WORKS), *(code(row[1]) for row in other_ways)], "native")
 
 
 @pytest.mark.parametrize("row", [r for r in REFUSED if code(r[1]).startswith("CREATE")], ids=lambda r: r[0])
@@ -235,7 +260,7 @@ def test_files_that_are_named_exist(page: Path) -> None:
     prose = CODE.sub("", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL))
     links = [target for target in re.findall(r"\]\(([^)#]+)[^)]*\)", prose) if "://" not in target]
     assert [link for link in links if not (page.parent / link).exists()] == []
-    named = re.findall(r"`([\w./-]+(?:\.py|\.md|\.toml|\.txt|/))`", text)
+    named = re.findall(r"`([\w./-]+(?:\.py|\.md|\.toml|\.txt|\.[ch]pp|/))`", text)
     assert [path for path in named if existing(path) is None] == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import lru_cache
 from html.parser import HTMLParser
 
@@ -106,8 +107,41 @@ def test_one_view_is_explained_without_the_others() -> None:
 
 
 def test_an_unknown_stage_names_the_stages() -> None:
-    with pytest.raises(viewlet.Error, match="no stage 'cpp': the stages are algebra, delta, decision, program"):
-        explain(compiled("bsv")).stage("cpp")
+    with pytest.raises(viewlet.Error, match="no stage 'asm': the stages are algebra, delta, decision, program, cpp"):
+        explain(compiled("bsv")).stage("asm")
+
+
+def test_the_cpp_stage_is_shown_when_asked_for() -> None:
+    """It is the text that the native engine compiles, and of a single view only that view's part."""
+    program = compiled("vwap", "bsv")
+    assert explain(program).stage("cpp") == program.cpp()
+    of_bsv = explain(program, "bsv").stage("cpp")
+    assert "struct BsvValues" in of_bsv
+    assert "vwap" not in of_bsv
+    assert "struct BsvValues" not in str(explain(program))
+
+
+def test_memory_names_every_map_and_view() -> None:
+    program = compiled("vwap", "bsv", "axf")
+    found = explain(program)
+    assert "── memory: the maps of the native engine ──" in str(found)
+    assert found.to_dict()["memory"] == found.memory
+    maps = [line.split(": ") for line in found.memory.splitlines() if ": " in line]
+    listed = [name for _, views, *_ in maps for name in views.split(", ")]
+    assert sorted(listed) == sorted(view.name for view in program.views)
+    assert re.search(
+        r"^  \d+ bytes a group and about \d+ for finding it, sliced by \(\w+\)$", found.memory, re.MULTILINE
+    )
+    assert re.search(r": one entry of \d+ bytes$", found.memory, re.MULTILINE), "views without keys"
+
+
+def test_what_no_fixed_width_holds_says_so_and_is_explained() -> None:
+    script = """CREATE STREAM a (x DECIMAL(5,1)); CREATE STREAM b (y DECIMAL(5,2));
+    CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM a, b WHERE a.x = b.y;"""
+    found = explain(viewlet.compile(script))
+    for text in (found.memory, found.stage("cpp")):
+        assert text.startswith("no native code: ")
+        assert text.endswith("generated Python keeps this fresh, exactly")
 
 
 @pytest.mark.parametrize("strategy", ["reevaluate", "classical", "naive", "cost"])

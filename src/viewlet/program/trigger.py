@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from viewlet.algebra.query import Query, View
 from viewlet.algebra.rewrite import Trace
 from viewlet.algebra.terms import Term
+from viewlet.errors import Error
 from viewlet.schema import Relation, Type
 
 if TYPE_CHECKING:
@@ -164,10 +165,14 @@ class Program:
         return program_from_text(text)
 
     def cpp(self) -> str:
-        """The C++ that the native engine runs; raises ``Unfit`` where a number has no fixed width."""
+        """The C++ that the native engine runs."""
         from viewlet.engines.native.emit import cpp_source
+        from viewlet.program.typing import Unfit
 
-        return cpp_source(self)
+        try:
+            return cpp_source(self)
+        except Unfit as unfit:
+            raise Error(f"there is no C++ for this program: {unfit}; generated Python keeps it fresh") from None
 
     def graph(self) -> Graph:
         """Views and who maintains whom."""

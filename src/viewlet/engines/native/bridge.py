@@ -44,7 +44,7 @@ class SpoiledError(Error):
     """A trigger met a number that it cannot hold: the tables are as before, the views must be built anew from them."""
 
     def __init__(self, view: str, message: str) -> None:
-        self.view = view
+        self.view, self.message = view, message
         super().__init__(f"view {view}: {message}")
 
 
@@ -135,7 +135,9 @@ class NativeState:
             case ("inexact", view):
                 raise SpoiledError(view, "a number has more decimals than its place")
             case ("wild", view):
-                raise SpoiledError(view, "an infinity or NaN where it could not be taken back")
+                raise SpoiledError(
+                    view, "an infinity or NaN in a product of sums could not be taken out again, so nothing changed"
+                )
         raise AssertionError(f"the native module reports {report}")
 
     # -- base tables ---------------------------------------------------------------------------------------------------

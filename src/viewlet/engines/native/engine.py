@@ -21,6 +21,7 @@ from viewlet.engines.python.engine import PythonEngine
 from viewlet.engines.tables import tables_reader
 from viewlet.errors import OverflowError_
 from viewlet.program.encoding import Cell, Row, decode
+from viewlet.program.graph import part_for
 from viewlet.program.limits import limits
 from viewlet.program.trigger import Program
 from viewlet.program.typing import COUNT, DOUBLE, Exact, Kind, Kinds, Unfit, program_kinds
@@ -119,7 +120,9 @@ class NativeEngine:
         limit = self._limits.get(error.view)
         if isinstance(error, OverflowError_) and limit is not None:
             raise OverflowError_(f"{limit.column}: a sum no longer fits {limit.type}") from None
-        raise error
+        parts = {r.name: part_for(self._program, r.name).views for r in self._program.results}
+        shown = [name for name, views in parts.items() if any(v.name == error.view for v in views)]
+        raise type(error)(", ".join(shown) or error.view, error.message) from None
 
     def _do(self, change: Callable[[], object]) -> None:
         try:
