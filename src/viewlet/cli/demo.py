@@ -25,16 +25,16 @@ REPORTS = 10  # lines of plain output
 EXAMPLES = """\
 [bold]Examples[/bold]
 
-viewlet demo [dim]# five views over a thousand events of an order book[/dim]
+viewlet demo [dim]# five views over fifty thousand events of an order book[/dim]
 
-viewlet demo --views bsv,bsp --events 20000 --live 1000 [dim]# a bigger book, the cheaper views[/dim]
+viewlet demo --views bsv,bsp --events 1000000 --live 10000 [dim]# a bigger book, the cheaper views[/dim]
 
 viewlet demo --views vwap --strategy reevaluate [dim]# the same answers, without the compiler's work[/dim]
 """
 
 
 def demo_command(
-    events: Annotated[int, typer.Option(min=1, help="How many orders, fills and cancellations.")] = 1000,
+    events: Annotated[int, typer.Option(min=1, help="How many orders, fills and cancellations.")] = 50_000,
     seed: Annotated[int, typer.Option(help="The same seed gives the same events.")] = 1,
     strategy: StrategyOption = Strategy.optimized,
     views: Annotated[str, typer.Option(help=f"Which views, of {', '.join(FINANCE_VIEWS)}.")] = "axf,bsp,bsv,psp,vwap",
@@ -112,7 +112,8 @@ class _Demo:
                     screen.update(Group(self.table(), progress), refresh=True)
 
     def table(self) -> Table:
-        table = Table(title=f"an order book of about {self.live} orders a side, strategy {self.strategy}")
+        book = f"an order book of about {self.live} orders a side"
+        table = Table(title=f"{book}, strategy {self.strategy}, {self.db.tier} engine")
         table.add_column("view")
         table.add_column("fresh rows")
         table.add_column("refreshes", justify="right")
@@ -131,7 +132,8 @@ class _Demo:
             if self.done % step == 0 or self.done == self.events:
                 left = (self.events - self.done) / self.rate
                 values = "  ".join(f"{name}: {self.now(name)}" for name in self.names)
-                typer.echo(f"{self.done}/{self.events} events  {self.rate:,.0f}/s  {left:.0f} s left  {values}")
+                rate = f"{self.rate:,.0f}/s ({self.db.tier})"
+                typer.echo(f"{self.done}/{self.events} events  {rate}  {left:.0f} s left  {values}")
 
     def now(self, name: str) -> str:
         """The first rows as text."""
