@@ -139,12 +139,12 @@ BENCH const char* bench_view(u32 place) { return place < MODULE.view_count ? MOD
 BENCH bool bench_put(Harness* harness, u32 place, const i64* cells, i64 sum) {
     const ViewInfo& view = MODULE.views[place];
     alignas(16) char key[256]{};
-    if (view.kind == Kind::REAL || view.key_size > sizeof key) return false;
+    if (view.kind == Kind::REAL || view.map->key_size > sizeof key) return false;
     for (u32 i = 0; i < view.width; ++i) {
         if (view.key[i].cell != Cell::I64 || view.key[i].nullable) return false;
         memcpy(key + view.key[i].offset, &cells[i], sizeof(i64));
     }
-    void* value = view.member(view.values(harness->program, key, true));
+    void* value = view.member(view.map->access(harness->program, key, Access::MAKE));
     view.kind == Kind::I64 ? void(*static_cast<i64*>(value) += sum) : void(*static_cast<i128*>(value) += sum);
     return true;
 }

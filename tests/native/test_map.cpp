@@ -290,7 +290,7 @@ static void bounded_memory(u32 changes) {
     for (i64 n = 0; n < i64(changes); ++n) {
         auto& entry = map.at({n});
         if (n == 10 * window) most = map.bytes();
-        CHECK(entry.id < 64 + window + 2);
+        CHECK(entry.head.id < 64 + window + 2);
         entry.values.times = 1;
         if (n < window) continue;
         auto* last = map.find({n - window});

@@ -20,7 +20,7 @@ from viewlet.program.trigger import Program, Trigger
 from viewlet.program.typing import TEXT, Exact, Kind, Kinds, column_kind, program_kinds
 from viewlet.schema import Relation, Type
 
-SITES = re.compile(r"\.(?:at|find|make)\(|\.first<")
+SITES = re.compile(r"\.(?:at|find|make)\(|\.slice<")
 MANY_SITES = 60
 COMPACT = (
     "#define VIEWLET_COMPACT  // very many places look something up: in line, they would take the compiler seconds\n"

@@ -32,6 +32,9 @@ VIEWLET_MODULE({name}, viewlet::Program)
 """
 
 
+MOST_COPIES = 1 << 20  # of a row in one event: the trigger fires for each
+
+
 class Cells(tuple[Cell, ...]):
     """A row that is in cells already, which no fast path mistakes for one of the user's values."""
 
@@ -101,7 +104,7 @@ class NativeEngine:
     def _events(self, events: list[tuple[int, str, Cells]]) -> None:
         if (number := self.state.events(events)) is not None:
             times, relation, _ = events[number]
-            raise OverflowError_(f"{relation}: {times} copies of a row are more than can be counted")
+            raise OverflowError_(f"{relation}: {times} copies of a row in one event; at most {MOST_COPIES} are taken")
 
     def load(self, relation: str, entries: Mapping[Row, int]) -> None:
         tables = {r.name: self.table(r.name) for r in self._program.relations}

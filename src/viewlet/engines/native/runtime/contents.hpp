@@ -54,7 +54,6 @@ struct Collected {
     const Column* columns;
     u32 width;
     PyObject* list;
-    const ViewInfo* view{};
 
     void add(const void* key, PyObject* value) {
         auto* row = static_cast<const char*>(key);
@@ -72,8 +71,8 @@ inline PyObject* table(PyObject*, Arguments arguments, Py_ssize_t count) {
     const RelationInfo* of = call ? call.relation(1) : nullptr;
     if (!of) return nullptr;
     Collected all{*call.state, of->columns, of->width, PyList_New(0)};
-    of->each(call.state->program, &all, [](void* to, const void* row, i64 times) {
-        static_cast<Collected*>(to)->add(row, PyLong_FromLongLong(times));
+    of->table->each(call.state->program, [&](const void* row, void* values) {
+        all.add(row, PyLong_FromLongLong(static_cast<Times*>(values)->times));
     });
     return all.list;
 }
@@ -97,9 +96,9 @@ inline PyObject* find(PyObject*, Arguments arguments, Py_ssize_t count) {
     Call call(arguments, count, 3);
     const ViewInfo* in = call ? call.view(1) : nullptr;
     if (!in) return nullptr;
-    const char* key = canonical(*call.state, in->key, in->width, in->key_size, arguments[2]);
+    const char* key = canonical(*call.state, in->key, in->width, in->map->key_size, arguments[2]);
     if (!key) return not_there(none);
-    void* values = in->values(call.state->program, key, false);
+    void* values = in->map->access(call.state->program, key, Access::FIND);
     const void* value = values ? in->member(values) : nullptr;
     return value && !is_nothing(in->kind, value) ? value_out(in->kind, value) : none();
 }
@@ -109,29 +108,23 @@ inline PyObject* entries(PyObject*, Arguments arguments, Py_ssize_t count) {
     Call call(arguments, count, 2);
     const ViewInfo* of = call ? call.view(1) : nullptr;
     if (!of) return nullptr;
-    Collected all{*call.state, of->key, of->width, PyList_New(0), of};
-    of->each(call.state->program, &all, [](void* to, const void* key, void* values) {
-        auto& found = *static_cast<Collected*>(to);
-        const void* value = found.view->member(values);
-        if (!is_nothing(found.view->kind, value)) found.add(key, value_out(found.view->kind, value));
+    Collected all{*call.state, of->key, of->width, PyList_New(0)};
+    of->map->each(call.state->program, [&](const void* key, void* values) {
+        const void* value = of->member(values);
+        if (!is_nothing(of->kind, value)) all.add(key, value_out(of->kind, value));
     });
     return all.list;
 }
 
 // size(state, view): its entries that are not 0
 inline PyObject* size(PyObject*, Arguments arguments, Py_ssize_t count) {
-    struct Counted {
-        const ViewInfo* view;
-        i64 entries;
-    };
     Call call(arguments, count, 2);
-    Counted all{call ? call.view(1) : nullptr, 0};
-    if (!all.view) return nullptr;
-    all.view->each(call.state->program, &all, [](void* to, const void*, void* values) {
-        auto& counted = *static_cast<Counted*>(to);
-        counted.entries += !is_nothing(counted.view->kind, counted.view->member(values));
-    });
-    return PyLong_FromLongLong(all.entries);
+    const ViewInfo* of = call ? call.view(1) : nullptr;
+    if (!of) return nullptr;
+    i64 entries = 0;
+    of->map->each(call.state->program,
+                  [&](const void*, void* values) { entries += !is_nothing(of->kind, of->member(values)); });
+    return PyLong_FromLongLong(entries);
 }
 
 union Value {
@@ -169,12 +162,12 @@ inline void add_value(Faults& faults, const ViewInfo& view, void* to, const Valu
 inline PyObject* put(PyObject*, Arguments arguments, Py_ssize_t count) {
     Call call(arguments, count, 4);
     const ViewInfo* in = call ? call.view(1) : nullptr;
-    const char* key = in ? canonical(*call.state, in->key, in->width, in->key_size, arguments[2]) : nullptr;
+    const char* key = in ? canonical(*call.state, in->key, in->width, in->map->key_size, arguments[2]) : nullptr;
     alignas(16) Value value{};
     if (!key || !value_in(in->kind, arguments[3], value)) return nullptr;
-    void* to = in->member(in->values(call.state->program, key, true));
+    void* to = in->member(in->map->access(call.state->program, key, Access::MAKE));
     add_value(call.state->faults(), *in, to, value);
-    if (is_nothing(in->kind, to)) in->settle(call.state->program, key);
+    if (is_nothing(in->kind, to)) in->map->access(call.state->program, key, Access::SETTLE);
     return call.state->faults().any ? fault_report(call.state->faults()) : none();
 }
 

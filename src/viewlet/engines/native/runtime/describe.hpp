@@ -11,32 +11,46 @@ namespace viewlet {
 // What became of a row's place in its base table.
 enum class Change : u8 { MISSING, SAME, CAME, WENT };
 
+enum class Access : u8 { FIND, MAKE, SETTLE };  // SETTLE: a value of the entry may have become 0
+
+// A map as the bridge sees it. One without keys has no parts, and its one entry is always there.
+struct MapShape {
+    u32 entry_size{}, key_offset{}, key_size{}, values_offset{}, tables{};
+    MapParts (*parts)(void* program){};
+    void* (*access)(void* program, const void* key, Access){};  // the entry's values; nullptr: absent, or settled
+
+    template <class Visit> void each(void* program, const Visit& visit) const;
+    u64 size(void* program) const { return parts ? parts(program).entries.size : 1; }
+    u64 bytes(void* program) const;
+};
+
 struct RelationInfo {
     const char* name;
     const Column* columns;
     u32 width;
     u32 row_size;
+    const MapShape* table;
     Change (*change)(void* program, const void* row, i64 times);   // MISSING: the count would be negative; nothing done
     void (*prefetch)(void* program, const void* row);              // its place in the table is needed soon
     void (*fire)(void* program, bool insert, const void* row);     // nullptr: static, no triggers
-    i64 (*count)(void* program, const void* row);
-    void (*each)(void* program, void* context, void (*visit)(void* context, const void* row, i64 times));
+
+    i64 count(void* program, const void* row) const {
+        void* values = table->access(program, row, Access::FIND);
+        return values ? static_cast<Times*>(values)->times : 0;
+    }
 };
 
 enum class Kind : u8 { I64, I128, REAL };
 
-// Views of one key share a map and its entries: `values` finds (or makes) an entry's values, `member` the view's own.
+// Views of one key share a map and its entries; `member` of the values is the view's own.
 struct ViewInfo {
     const char* name;
     const Column* key;
     u32 width;
-    u32 key_size;
     int scale;
     Kind kind;
-    void* (*values)(void* program, const void* key, bool make);  // nullptr: absent
+    const MapShape* map;
     void* (*member)(void* values);
-    void (*settle)(void* program, const void* key);  // a value of this entry may have become 0
-    void (*each)(void* program, void* context, void (*visit)(void* context, const void* key, void* values));
 };
 
 struct ResultInfo {
@@ -47,9 +61,27 @@ struct ResultInfo {
 
 struct MapInfo {
     const char* name;
-    u64 (*size)(void* program);
-    u64 (*bytes)(void* program);
+    const MapShape* map;
+    u64 size(void* program) const { return map->size(program); }
+    u64 bytes(void* program) const { return map->bytes(program); }
 };
+
+template <class Visit> void MapShape::each(void* program, const Visit& visit) const {
+    if (!parts) return visit(nullptr, access(program, nullptr, Access::FIND));
+    const Segments& all = parts(program).entries;
+    for (u32 id = all.first(); id; id = all.after(id)) {
+        char* entry = static_cast<char*>(all.address(id, entry_size));
+        visit(entry + key_offset, entry + values_offset);
+    }
+}
+
+inline u64 MapShape::bytes(void* program) const {
+    if (!parts) return entry_size;
+    MapParts of = parts(program);
+    u64 sum = of.entries.touched(entry_size) + of.chunks.bytes() + of.doubts.bytes();
+    for (u32 i = 0; i < tables; ++i) sum += of.tables[i].bytes();
+    return sum;
+}
 
 // An empty table of descriptions: a program without results says `inline constexpr Nothing RESULTS;`.
 struct Nothing {
@@ -95,6 +127,39 @@ template <class C, class T> struct MemberOf<T C::*> { using type = T; };
 template <auto member> using member_type = typename MemberOf<decltype(member)>::type;
 template <auto map> using key_type = typename member_type<map>::Key;
 
+// -- maps -------------------------------------------------------------------------------------------------------------
+
+template <class P, auto map> VIEWLET_COLD void* access(void* program, const void* key, Access how) {
+    auto& m = static_cast<P*>(program)->*map;
+    auto* entry = m.reach(*static_cast<const key_type<map>*>(key), how == Access::MAKE);
+    if (!entry) return nullptr;
+    if (how != Access::SETTLE) return &entry->values;
+    m.doubt(*entry);
+    m.sweep();
+    return nullptr;
+}
+
+template <class P, auto map> consteval MapShape shape() {
+    using Map = member_type<map>;
+    if constexpr (requires { typename Map::Key; }) {
+        using Entry = typename Map::Entry;
+        return {.entry_size = sizeof(Entry),
+                .key_offset = offsetof(Entry, key),
+                .key_size = sizeof(typename Map::Key),
+                .values_offset = offsetof(Entry, values),
+                .tables = Map::TABLES,
+                .parts = [](void* program) { return (static_cast<P*>(program)->*map).parts(); },
+                .access = access<P, map>};
+    } else {
+        return {.entry_size = sizeof(Map), .access = [](void* program, const void*, Access how) -> void* {
+                    return how == Access::SETTLE ? nullptr : &(static_cast<P*>(program)->*map).only.values;
+                }};
+    }
+}
+template <class P, auto map> inline constexpr MapShape SHAPE = shape<P, map>();
+
+template <class P, auto map> constexpr MapInfo map_of(const char* name) { return {name, &SHAPE<P, map>}; }
+
 // -- relations --------------------------------------------------------------------------------------------------------
 
 inline constexpr u32 WELL_CACHED = 1 << 14;  // entries of a table
@@ -103,7 +168,7 @@ template <class P, auto table> Change change_row(void* program, const void* row,
     auto& map = static_cast<P*>(program)->*table;
     auto& key = *static_cast<const key_type<table>*>(row);
     if (times == 0) return Change::SAME;
-    auto* entry = times > 0 ? &map.at(key) : map.find(key);
+    auto* entry = map.reach(key, times > 0);
     i64 before = entry ? entry->values.times : 0, after;
     if (__builtin_add_overflow(before, times, &after) || after < 0) return Change::MISSING;
     entry->values.times = after;
@@ -119,17 +184,6 @@ template <class P, auto table> void prefetch_row(void* program, const void* row)
     if (map.size() > WELL_CACHED) map.prefetch(map.hash_of(*static_cast<const key_type<table>*>(row)));
 }
 
-template <class P, auto table> VIEWLET_COLD i64 count_row(void* program, const void* row) {
-    auto* entry = (static_cast<P*>(program)->*table).find(*static_cast<const key_type<table>*>(row));
-    return entry ? entry->values.times : 0;
-}
-
-template <class P, auto table>
-VIEWLET_COLD void each_row(void* program, void* context, void (*visit)(void*, const void*, i64)) {
-    auto& map = static_cast<P*>(program)->*table;
-    for (auto* entry = map.first(); entry; entry = map.next(entry)) visit(context, &entry->key, entry->values.times);
-}
-
 template <class P, auto table, auto on_insert, auto on_delete>
 void fire_row(void* program, bool insert, const void* row) {
     auto& p = *static_cast<P*>(program);
@@ -139,15 +193,8 @@ void fire_row(void* program, bool insert, const void* row) {
 
 template <class P, auto table, u32 N>
 constexpr RelationInfo static_table(const char* name, const Column (&columns)[N]) {
-    return {name,
-            columns,
-            N,
-            sizeof(key_type<table>),
-            change_row<P, table>,
-            prefetch_row<P, table>,
-            nullptr,
-            count_row<P, table>,
-            each_row<P, table>};
+    constexpr u32 size = sizeof(key_type<table>);
+    return {name, columns, N, size, &SHAPE<P, table>, change_row<P, table>, prefetch_row<P, table>, nullptr};
 }
 
 template <class P, auto table, auto on_insert, auto on_delete, u32 N>
@@ -163,68 +210,17 @@ template <class T> constexpr Kind KIND = Kind::REAL;
 template <> inline constexpr Kind KIND<i64> = Kind::I64;
 template <> inline constexpr Kind KIND<i128> = Kind::I128;
 
-template <class P, auto map> VIEWLET_COLD void* find_values(void* program, const void* key, bool make) {
-    auto& m = static_cast<P*>(program)->*map;
-    auto& wanted = *static_cast<const key_type<map>*>(key);
-    auto* entry = make ? &m.at(wanted) : m.find(wanted);
-    return entry ? &entry->values : nullptr;
-}
-
-template <class P, auto map> VIEWLET_COLD void settle_values(void* program, const void* key) {
-    auto& m = static_cast<P*>(program)->*map;
-    auto* entry = m.find(*static_cast<const key_type<map>*>(key));
-    if (entry) m.doubt(*entry), m.sweep();
-}
-
-template <class P, auto map>
-VIEWLET_COLD void each_values(void* program, void* context, void (*visit)(void*, const void*, void*)) {
-    auto& m = static_cast<P*>(program)->*map;
-    for (auto* entry = m.first(); entry; entry = m.next(entry)) visit(context, &entry->key, &entry->values);
-}
-
-template <class P, auto map, auto member> void* member_of(void* values) {
-    return &(static_cast<typename member_type<map>::Values*>(values)->*member);
-}
+template <class Values, auto member> void* member_of(void* values) { return &(static_cast<Values*>(values)->*member); }
 
 template <class P, auto map, auto member, u32 N>
 constexpr ViewInfo view(const char* name, const Column (&key)[N], int scale) {
-    return {name,
-            key,
-            N,
-            sizeof(key_type<map>),
-            scale,
-            KIND<member_type<member>>,
-            find_values<P, map>,
-            member_of<P, map, member>,
-            settle_values<P, map>,
-            each_values<P, map>};
-}
-
-template <class P, auto map> void* only_values(void* program, const void*, bool) {
-    return &(static_cast<P*>(program)->*map).only.values;
-}
-template <class P, auto map>
-void each_only(void* program, void* context, void (*visit)(void*, const void*, void*)) {
-    visit(context, nullptr, only_values<P, map>(program, nullptr, false));
+    using Values = typename member_type<map>::Values;
+    return {name, key, N, scale, KIND<member_type<member>>, &SHAPE<P, map>, member_of<Values, member>};
 }
 
 template <class P, auto map, auto member> constexpr ViewInfo single(const char* name, int scale) {
-    return {name,
-            nullptr,
-            0,
-            0,
-            scale,
-            KIND<member_type<member>>,
-            only_values<P, map>,
-            member_of<P, map, member>,
-            [](void*, const void*) {},
-            each_only<P, map>};
-}
-
-template <class P, auto map> constexpr MapInfo map_of(const char* name) {
-    return {name,
-            [](void* program) { return u64((static_cast<P*>(program)->*map).size()); },
-            [](void* program) { return u64((static_cast<P*>(program)->*map).bytes()); }};
+    using Values = typename member_type<map>::Values;
+    return {name, nullptr, 0, scale, KIND<member_type<member>>, &SHAPE<P, map>, member_of<Values, member>};
 }
 
 }  // namespace viewlet

@@ -116,7 +116,7 @@ struct EventReader {
     bool assign(i64 i) {
         i64 index = relation_at(i), which, times;
         Source rows;
-        if (index < 0 || !op.valid(op.shift + i) || !whole_at(op, op.shift + i, times)) return false;
+        if (index < 0 || !op.valid(op.shift + i) || !whole_at(op, op.shift + i, times) || !is_copies(times)) return false;
         if (!locate(i, index, which, rows, place_of[i])) return false;
         group_of[i] = u32(which * MODULE.relation_count + index);
         Group& group = groups[group_of[i]];

@@ -6,22 +6,50 @@
 
 namespace viewlet {
 
-template <class Index>
-struct Heads {
-    Slots slots;
+// The parts of a map whose types do not depend on its own: what only walks or measures maps needs no code for each.
+struct MapParts {
+    const Segments& entries;
+    const Chunks& chunks;
+    const Slots* tables;
+    const Ids& doubts;
 };
+
+VIEWLET_SITE void note_doubt(Ids& doubts, EntryHead& entry) {
+    if (entry.doubted) return;
+    entry.doubted = true;
+    doubts.push(entry.id);
+}
+
+template <u32 count>
+struct Cells {
+    u32 of[count];
+};
+template <>
+struct Cells<0> {};
+
+// Where a map keeps an index: which of its tables, and which of an entry's cells on.
+struct IndexPlace {
+    u32 table{1}, cell{};
+};
+template <class Index, class... Indexes>
+consteval IndexPlace place_among() {
+    IndexPlace place;
+    bool found = false;
+    ((found = found || __is_same(Index, Indexes), place.table += !found, place.cell += found ? 0 : CELLS<Indexes>),
+     ...);
+    return place;
+}
 
 template <class Key_, class Values_, class... Indexes>
 struct Map {
     using Key = Key_;
     using Values = Values_;
-    struct Links : Link<Indexes>... {};
+    static constexpr u32 TABLES = 1 + sizeof...(Indexes);
     struct Entry {
+        EntryHead head;
+        [[no_unique_address]] Cells<CELLS<Indexes...>> cells;
         Key key;
         Values values;
-        u32 id;
-        bool doubted;
-        [[no_unique_address]] Links links;
     };
 
     // All that a slice held when it was opened, perhaps more: for (auto* entry : map.slice<Index>(probe)).
@@ -56,7 +84,7 @@ struct Map {
                 entry = nullptr;
         }
         VIEWLET_INLINE void enter(const Chunk& chunk) {
-            map.prefetch(chunk);
+            viewlet::prefetch(map.entries, sizeof(Entry), map.chunks, chunk);
             ids = chunk.ids;
             left = chunk.used - 1;
             previous = chunk.previous;
@@ -69,41 +97,33 @@ struct Map {
     ~Map() { destroy_entries(); }
 
     static VIEWLET_INLINE u32 hash_of(const Key& key) { return short_hash(key.hash()); }
-    VIEWLET_INLINE void prefetch(u32 hash) const { slots.prefetch(hash); }
+    VIEWLET_INLINE void prefetch(u32 hash) const { tables[0].prefetch(hash); }
 
-    VIEWLET_INLINE Entry* find(const Key& key) { return find(key, hash_of(key)); }
-    VIEWLET_INLINE Entry* find(const Key& key, u32 hash) {
-        Entry* entry = nullptr;
-        Slot* slot = slots.find(hash, [&](u32 id) { return (entry = entries.at(id))->key == key; });
-        return slot ? entry : nullptr;
-    }
+    VIEWLET_INLINE Entry* find(const Key& key) { return reach(key, false); }
+    VIEWLET_INLINE Entry* find(const Key& key, u32 hash) { return reach(key, hash, false); }
+    VIEWLET_INLINE Entry& at(const Key& key) { return *reach(key, true); }
+    VIEWLET_INLINE Entry& at(const Key& key, u32 hash) { return *reach(key, hash, true); }
 
-    VIEWLET_INLINE Entry& at(const Key& key) { return at(key, hash_of(key)); }
-    VIEWLET_INLINE Entry& at(const Key& key, u32 hash) {
-        Entry* entry = find(key, hash);
-        return likely(entry != nullptr) ? *entry : insert(key, hash);
-    }
+    // find() or at()
+    VIEWLET_SITE Entry* reach(const Key& key, bool make) { return look_up(key, hash_of(key), make); }
+    VIEWLET_SITE Entry* reach(const Key& key, u32 hash, bool make) { return look_up(key, hash, make); }
 
     // A value became zero: sweep() will see whether all are.
-    VIEWLET_INLINE void doubt(Entry& entry) {
-        if (entry.doubted) return;
-        entry.doubted = true;
-        doubts.push(entry.id);
-    }
+    VIEWLET_INLINE void doubt(Entry& entry) { note_doubt(doubts, entry.head); }
 
     // The end of a trigger: doubted entries go if all their values are zero.
-    VIEWLET_INLINE void sweep() {
+    VIEWLET_SITE void sweep() {
         while (doubts.size) settle(*entries.at(doubts.ids[--doubts.size]));
     }
 
     VIEWLET_INLINE Entry* first() { return entry_or_null(entries.first()); }
-    VIEWLET_INLINE Entry* next(Entry* entry) { return entry_or_null(entries.after(entry->id)); }
+    VIEWLET_INLINE Entry* next(Entry* entry) { return entry_or_null(entries.after(entry->head.id)); }
 
     // Only the index's part of `probe` is read.
     template <class Index>
     VIEWLET_INLINE Slice<Index> slice(const Key& probe) {
         Slice<Index> slice{*this, nullptr};
-        Slot* slot = find_slice<Index>(probe, short_hash(Index::hash(probe)));
+        Slot* slot = find_slice<Index>(probe, hash_in<Index>(probe));
         if (!slot) return slice;
         if constexpr (read_often<Index>)
             if (Chunks::is_chunk(slot->id)) return slice.enter(chunks.named(slot->id)), slice;
@@ -111,185 +131,103 @@ struct Map {
         return slice;
     }
     template <class Index>
-    VIEWLET_INLINE Entry* first(const Key& probe) {
-        return slice<Index>(probe).entry;
+    VIEWLET_SITE Entry* first(const Key& probe) {
+        Slot* slot = find_slice<Index>(probe, hash_in<Index>(probe));
+        return slot ? entries.at(last_of<Index>(slot->id)) : nullptr;
     }
     template <class Index>
     VIEWLET_INLINE Entry* next(Entry* entry) {
         if constexpr (read_often<Index>)
-            return entry_or_null(id_before(link<Index>(*entry)));
+            return entry_or_null(id_before(entries, sizeof(Entry), chunks, {entry->cells.of[place<Index>.cell]}));
         else
-            return entry_or_null(link<Index>(*entry).next);
+            return entry_or_null(entry->cells.of[place<Index>.cell]);
     }
 
     u32 size() const { return entries.size; }
     u64 bytes() const {
-        u64 indexes = chunks.bytes() + (u64(0) + ... + heads<Indexes>().bytes());
-        return entries.bytes() + slots.bytes() + doubts.bytes() + indexes;
+        u64 sum = entries.bytes() + chunks.bytes() + doubts.bytes();
+        for (const Slots& table : tables) sum += table.bytes();
+        return sum;
     }
+    MapParts parts() const { return {entries, chunks, tables, doubts}; }
 
     void clear() {
         destroy_entries();
         entries.release();
-        slots.release();
         chunks.release();
-        (heads<Indexes>().release(), ...);
+        for (Slots& table : tables) table.release();
         doubts.size = 0;
     }
 
 private:
-    struct Tables : Heads<Indexes>... {};
-
     Pool<Entry> entries;
-    Slots slots;
     Chunks chunks;
-    [[no_unique_address]] Tables tables;
+    Slots tables[TABLES];  // of the keys, and of each index
     Ids doubts;
 
     template <class Index>
-    Slots& heads() {
-        return static_cast<Heads<Index>&>(tables).slots;
-    }
-    template <class Index>
-    const Slots& heads() const {
-        return static_cast<const Heads<Index>&>(tables).slots;
-    }
-    template <class Index>
-    static Link<Index>& link(Entry& entry) {
-        return static_cast<Link<Index>&>(entry.links);
-    }
-    VIEWLET_INLINE Entry* entry_or_null(u32 id) { return id ? entries.at(id) : nullptr; }
+    static constexpr IndexPlace place = place_among<Index, Indexes...>();
 
+    template <class Index>
+    VIEWLET_INLINE Slots& table_of() {
+        return tables[place<Index>.table];
+    }
+    template <class Index>
+    VIEWLET_INLINE Slices<read_often<Index>> slices() {
+        static_assert(offsetof(Entry, cells) == sizeof(EntryHead));
+        return {entries, sizeof(Entry), table_of<Index>(), chunks, place<Index>.cell};
+    }
+    template <class Index>
+    static VIEWLET_INLINE u32 hash_in(const Key& key) {
+        return short_hash(Index::hash(key));
+    }
+
+    template <class Index>
+    VIEWLET_INLINE u32 last_of(u32 name) const {
+        return read_often<Index> ? chunks.last_of(name) : name;
+    }
     template <class Index>
     VIEWLET_INLINE Slot* find_slice(const Key& probe, u32 hash) {
-        return heads<Index>().find(hash, [&](u32 id) {
-            if constexpr (read_often<Index>) id = chunks.last_of(id);
-            return Index::same(entries.at(id)->key, probe);
-        });
+        auto agrees = [&](u32 name) { return Index::same(entries.at(last_of<Index>(name))->key, probe); };
+        return table_of<Index>().find(hash, agrees);
     }
     template <class Index>
-    VIEWLET_INLINE Slot* slot_of(Entry& entry, u32 id) {
-        return heads<Index>().find(short_hash(Index::hash(entry.key)), [id](u32 other) { return other == id; });
+    VIEWLET_INLINE void enlist_in(Entry& entry, u32 hash) {
+        enlist(slices<Index>(), entry.head, hash, find_slice<Index>(entry.key, hash));
     }
 
-    __attribute__((noinline)) Entry& insert(const Key& key, u32 hash) {
+    VIEWLET_INLINE Entry* look_up(const Key& key, u32 hash, bool make) {
+        Entry* entry = nullptr;
+        Slot* slot = tables[0].find(hash, [&](u32 id) { return (entry = entries.at(id))->key == key; });
+        if (likely(slot != nullptr)) return entry;
+        return make ? &insert(key, hash) : nullptr;
+    }
+
+    VIEWLET_OFF_SITE Entry& insert(const Key& key, u32 hash) {
         u32 id = entries.take();
-        Entry& entry = *new (Placed{entries.at(id)}) Entry{key, {}, id, false, {}};
-        slots.insert(hash, id);
-        (enlist<Indexes>(entry), ...);
+        Entry& entry = *new (Placed{entries.at(id)}) Entry{{id, false}, {}, key, {}};
+        tables[0].insert(hash, id);
+        (enlist_in<Indexes>(entry, hash_in<Indexes>(key)), ...);
         return entry;
     }
 
-    __attribute__((noinline)) void settle(Entry& entry) {
-        entry.doubted = false;
+    VIEWLET_INLINE Entry* entry_or_null(u32 id) { return id ? entries.at(id) : nullptr; }
+
+    VIEWLET_OFF_SITE void settle(Entry& entry) {
+        entry.head.doubted = false;
         if (entry.values.settle()) erase(entry);
     }
 
-    void erase(Entry& entry) {
-        u32 id = entry.id;
-        (delist<Indexes>(entry), ...);
-        slots.erase(slots.find(hash_of(entry.key), [id](u32 other) { return other == id; }));
+    VIEWLET_INLINE void erase(Entry& entry) {
+        u32 id = entry.head.id;
+        (delist(slices<Indexes>(), entry.head, hash_in<Indexes>(entry.key)), ...);
+        tables[0].erase(hash_of(entry.key), id);
         entry.~Entry();
         entries.give(id);
     }
 
-    template <class Index>
-    VIEWLET_INLINE void enlist(Entry& entry) {
-        u32 hash = short_hash(Index::hash(entry.key));
-        Slot* slot = find_slice<Index>(entry.key, hash);
-        if (!slot)
-            heads<Index>().insert(hash, entry.id);
-        else if constexpr (read_often<Index>)
-            append<Index>(*slot, entry);
-        else
-            put_second<Index>(*entries.at(slot->id), entry);
-    }
-    template <class Index>
-    VIEWLET_INLINE void delist(Entry& entry) {
-        if constexpr (read_often<Index>)
-            remove<Index>(entry);
-        else
-            unlink<Index>(entry);
-    }
-
-    // -- slices as lists
-
-    template <class Index>
-    VIEWLET_INLINE void put_second(Entry& first, Entry& entry) {
-        Link<Index>& head = link<Index>(first);
-        link<Index>(entry) = {head.next, first.id};
-        if (head.next) link<Index>(*entries.at(head.next)).previous = entry.id;
-        head.next = entry.id;
-    }
-
-    template <class Index>
-    VIEWLET_INLINE void unlink(Entry& entry) {
-        auto [next, previous] = link<Index>(entry);
-        if (next) link<Index>(*entries.at(next)).previous = previous;
-        if (previous)
-            link<Index>(*entries.at(previous)).next = next;
-        else
-            rename<Index>(entry, entry.id, next);
-    }
-
-    // What the table leads to; 0: nothing any more.
-    template <class Index>
-    VIEWLET_INLINE void rename(Entry& entry, u32 old_name, u32 name) {
-        Slot* slot = slot_of<Index>(entry, old_name);
-        if (name)
-            slot->id = name;
-        else
-            heads<Index>().erase(slot);
-    }
-
-    // -- slices in chunks
-
-    VIEWLET_INLINE void prefetch(const Chunk& chunk) const {
-        if (chunk.previous) __builtin_prefetch(chunks.at(chunk.previous));
-        for (u32 i = chunk.used - 1; i-- > 0;) __builtin_prefetch(entries.at(chunk.ids[i]));
-    }
-
-    template <class Index>
-    VIEWLET_INLINE u32 id_before(Link<Index> link) const {
-        if (!link.position) return 0;
-        const Chunk& chunk = *chunks.at(link.chunk());
-        if (link.cell()) return chunk.ids[link.cell() - 1];
-        if (!chunk.previous) return 0;
-        const Chunk& previous = *chunks.at(chunk.previous);
-        prefetch(previous);
-        return previous.last();
-    }
-
-    template <class Index>
-    VIEWLET_INLINE void append(Slot& slot, Entry& entry) {
-        if (!Chunks::is_chunk(slot.id)) {
-            Link<Index>& alone = link<Index>(*entries.at(slot.id));
-            u32 id = slot.id;
-            slot.id = chunks.open(0);
-            alone.position = chunks.append(slot.id, id);
-        } else if (chunks.named(slot.id).used == Chunk::ROOM) {
-            slot.id = chunks.open(slot.id & ~Chunks::FLAG);
-        }
-        link<Index>(entry).position = chunks.append(slot.id, entry.id);
-    }
-
-    // If the entry is the last itself, it is written once more before it goes: cheaper than to ask.
-    template <class Index>
-    VIEWLET_INLINE void remove(Entry& entry) {
-        Link<Index> hole = link<Index>(entry);
-        if (!hole.position) return rename<Index>(entry, entry.id, 0);
-        Chunk& chunk = *chunks.at(hole.chunk());
-        u32 last = chunk.last();
-        chunk.ids[hole.cell()] = last;
-        link<Index>(*entries.at(last)) = hole;
-        chunk.used = chunk.used - 1;
-        if (chunk.used) return;
-        bool newest = !chunk.next;
-        u32 name = chunks.close(hole.chunk());
-        if (newest) rename<Index>(entry, hole.chunk() | Chunks::FLAG, name);
-    }
-
     void destroy_entries() {
+        if constexpr (VIEWLET_TRIVIAL(Values)) return;
         for (Entry *entry = first(), *following; entry; entry = following) {
             following = next(entry);
             entry->~Entry();

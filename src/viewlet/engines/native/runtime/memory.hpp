@@ -83,14 +83,11 @@ struct Ids {
     }
 };
 
-// Objects named by ids from 64 up (0 names none), in segments of 64, 128, 256, … objects that are never copied. The
-// leading zeros of an id tell its segment. A bit for each id says whether it is taken, so that a walk over the objects
-// skips 64 free ones at a time. The pool does not construct or destroy objects, and links the free ones through their
-// first bytes.
-template <class T>
-struct Pool {
+// Ids from 64 up (0 names nothing) for objects of one size, in segments of 64, 128, 256, … objects that are never copied.
+// The leading zeros of an id tell its segment. A bit for each id says whether it is taken, so that a walk over the
+// objects skips 64 free ones at a time. `size` of an object is an argument, so that all pools share the code.
+struct Segments {
     static constexpr u32 FIRST = 64, LAST = u32(1) << 31;
-    static_assert(sizeof(T) >= sizeof(u32));
 
     u64 segments[26]{};  // by leading zeros: the address that id 0 would have
     u64 taken[26]{};     // by leading zeros: likewise for the words of bits
@@ -98,29 +95,8 @@ struct Pool {
     u32 gap{};           // the free id to take next; the others are linked from it
     u32 size{};
 
-    Pool() = default;
-    Pool(const Pool&) = delete;
-    ~Pool() { release(); }
-
-    VIEWLET_INLINE T* at(u32 id) const { return (T*)(segments[__builtin_clz(id)] + u64(id) * sizeof(T)); }
-
-    VIEWLET_INLINE u32 take() {
-        u32 id = gap;
-        if (id)
-            __builtin_memcpy(&gap, (void*)at(id), sizeof gap);
-        else
-            id = take_fresh();
-        word(id) |= bit(id);
-        ++size;
-        return id;
-    }
-
-    VIEWLET_INLINE void give(u32 id) {
-        word(id) &= ~bit(id);
-        if (--size == 0) return forget();
-        __builtin_memcpy((void*)at(id), &gap, sizeof gap);
-        gap = id;
-    }
+    VIEWLET_COLD Segments() {}
+    Segments(const Segments&) = delete;
 
     // The smallest id in use that is greater, 0 if there is none.
     VIEWLET_INLINE u32 after(u32 id) const {
@@ -130,14 +106,34 @@ struct Pool {
     }
     VIEWLET_INLINE u32 first() const { return after(FIRST - 1); }
 
-    // Memory touched so far; what a segment has reserved beyond it is only address space.
-    u64 bytes() const { return u64(fresh - FIRST) * sizeof(T) + u64(fresh - FIRST) / 8; }
+    VIEWLET_INLINE void* address(u32 id, u64 object) const { return (void*)(segments[__builtin_clz(id)] + id * object); }
 
-    void release() {
+    // Memory touched so far; what a segment has reserved beyond it is only address space.
+    u64 touched(u64 object) const { return u64(fresh - FIRST) * object + u64(fresh - FIRST) / 8; }
+
+    VIEWLET_SITE u32 take(u64 object) {
+        u32 id = gap;
+        if (id)
+            __builtin_memcpy(&gap, address(id, object), sizeof gap);
+        else
+            id = take_fresh(object);
+        word(id) |= bit(id);
+        ++size;
+        return id;
+    }
+
+    VIEWLET_SITE void give(u32 id, u64 object) {
+        word(id) &= ~bit(id);
+        if (--size == 0) return forget();
+        __builtin_memcpy(address(id, object), &gap, sizeof gap);
+        gap = id;
+    }
+
+    VIEWLET_COLD void release(u64 object) {
         for (u32 zeros = 0; zeros < 26; ++zeros) {
             if (!segments[zeros]) continue;
             u64 begin = u64(1) << (31 - zeros);
-            give_back((void*)(segments[zeros] + begin * sizeof(T)), begin * sizeof(T));
+            give_back((void*)(segments[zeros] + begin * object), begin * object);
             give_back((void*)(taken[zeros] + begin / 8), begin / 8);
             segments[zeros] = taken[zeros] = 0;
         }
@@ -154,17 +150,32 @@ private:
         gap = 0;
     }
 
-    u32 take_fresh() {
-        if (unlikely(!segments[__builtin_clz(fresh)])) add_segment();
+    VIEWLET_INLINE u32 take_fresh(u64 object) {
+        if (unlikely(!segments[__builtin_clz(fresh)])) add_segment(object);
         return fresh++;
     }
 
-    VIEWLET_COLD void add_segment() {
+    VIEWLET_COLD void add_segment(u64 object) {
         if (fresh >= LAST) fail("a map has more than two thousand million entries");
         u64 begin = fresh, zeros = __builtin_clz(fresh);
-        segments[zeros] = u64(allocate(begin * sizeof(T))) - begin * sizeof(T);
+        segments[zeros] = u64(allocate(begin * object)) - begin * object;
         taken[zeros] = u64(allocate(begin / 8)) - begin / 8;
     }
+};
+
+// The pool does not construct or destroy objects, and links the free ones through their first bytes.
+template <class T>
+struct Pool : Segments {
+    static_assert(sizeof(T) >= sizeof(u32));
+
+    Pool() = default;
+    ~Pool() { release(); }
+
+    VIEWLET_INLINE T* at(u32 id) const { return static_cast<T*>(address(id, sizeof(T))); }
+    VIEWLET_INLINE u32 take() { return Segments::take(sizeof(T)); }
+    VIEWLET_INLINE void give(u32 id) { Segments::give(id, sizeof(T)); }
+    u64 bytes() const { return touched(sizeof(T)); }
+    void release() { Segments::release(sizeof(T)); }
 };
 
 }  // namespace viewlet

@@ -69,7 +69,7 @@ VIEWLET_COLD inline i128 mul_wide(Faults& faults, u32 view, i128 a, i128 b) {
     return i128(negative ? -sum : sum);
 }
 
-inline i128 mul(Faults& faults, u32 view, i128 a, i128 b) {
+VIEWLET_SHARED i128 mul(Faults& faults, u32 view, i128 a, i128 b) {
     if (likely(a == i64(a) && b == i64(b))) return i128(i64(a)) * i64(b);
     return mul_wide(faults, view, a, b);
 }

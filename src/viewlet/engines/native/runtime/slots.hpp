@@ -61,33 +61,37 @@ struct Probing {
 struct Slots {
     static constexpr u32 SMALLEST = 16, STEP = 16;
 
-    Slots() = default;
+    VIEWLET_COLD Slots() {}
     Slots(const Slots&) = delete;
     ~Slots() { release(); }
 
     // The slot with this hash and an id that `is_meant` accepts.
     template <class Meant>
     VIEWLET_INLINE Slot* find(u32 hash, const Meant& is_meant) const {
+        if constexpr (COMPACT) return (likely(!growing) ? table : home_growing(hash)).find(hash, is_meant);
         return likely(!growing) ? table.find(hash, is_meant) : find_growing(hash, is_meant);
     }
 
     VIEWLET_INLINE void prefetch(u32 hash) const { __builtin_prefetch(table.slots + table.home(hash)); }
 
-    VIEWLET_INLINE void insert(u32 hash, u32 id) {
+    VIEWLET_SITE void insert(u32 hash, u32 id) {
         if (unlikely(growing || used == limit)) grow();
         ++used;
         home_of(hash).put({hash, id});
     }
 
-    // The slot must be from a find() since which nothing was inserted.
-    VIEWLET_INLINE void erase(Slot* slot) {
+    // The slot of an id, which must be there.
+    VIEWLET_INLINE Slot* slot_of(u32 hash, u32 id) const {
+        return find(hash, [id](u32 other) { return other == id; });
+    }
+    VIEWLET_SITE void erase(u32 hash, u32 id) {
         --used;
-        home_of(slot->hash).erase(slot);
+        home_of(hash).erase(slot_of(hash, id));
     }
 
     u64 bytes() const { return table.bytes() + old.bytes(); }
 
-    void release() {
+    VIEWLET_COLD void release() {
         table.release();
         old.release();
         used = limit = 0;
@@ -107,6 +111,7 @@ private:
         return unlikely(growing) && old.home(hash) >= moved ? old : table;
     }
 
+    VIEWLET_COLD const Probing& home_growing(u32 hash) const { return home_of(hash); }
     template <class Meant>
     VIEWLET_COLD Slot* find_growing(u32 hash, const Meant& is_meant) const {
         return home_of(hash).find(hash, is_meant);

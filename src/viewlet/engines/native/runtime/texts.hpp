@@ -115,7 +115,7 @@ private:
 
     void forget(u32 id) {
         String& string = *strings.at(id);
-        slots.erase(slots.find(string.hash, [id](u32 other) { return other == id; }));
+        slots.erase(string.hash, id);
         characters -= string.length;
         free(string.start);
         strings.give(id);

@@ -50,4 +50,8 @@ inline bool has_digits(i128 value, int precision) {
     return -bound < value && value < bound;
 }
 
+// A trigger fires once for each copy of a row: so many in one event are taken.
+inline constexpr i64 MOST_COPIES = 1 << 20;
+inline bool is_copies(i64 times) { return -MOST_COPIES <= times && times <= MOST_COPIES; }
+
 }  // namespace viewlet

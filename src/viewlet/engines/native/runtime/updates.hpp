@@ -55,7 +55,7 @@ inline PyObject* many(PyObject*, Arguments arguments, Py_ssize_t count) {
 
 // "+", "-" or an int; false where it is something else.
 inline bool event_times(PyObject* op, i64& times) {
-    if (take_int(op, times)) return times != i64(u64(1) << 63);
+    if (take_int(op, times)) return is_copies(times);
     Py_ssize_t size;
     const char* sign = is_exactly(op, PyUnicode_Type) ? PyUnicode_AsUTF8AndSize(op, &size) : nullptr;
     if (!sign || size != 1 || (*sign != '+' && *sign != '-')) return false;
