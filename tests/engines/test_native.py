@@ -23,6 +23,10 @@ from tests.engines.conformance import Case, agree
 from tests.oracle.oracle import difference
 from tests.unit.test_bad_data import BATCHES, FIELDS, GOOD, VALUES, trade
 from viewlet import Database
+from viewlet.engines.native import emit
+from viewlet.engines.native.layout import SLOT_BYTES, entry_bytes
+from viewlet.workloads.queries import PAPER_QUERIES
+from viewlet.workloads.streams import tpch
 
 NATIVE = (("native", "optimized"),)
 
@@ -529,3 +533,17 @@ def test_a_table_that_was_read_stays_as_it_was() -> None:
     assert {name: table.to_pylist() for name, table in tables.items()} == before
     for table in tables.values():
         table.validate(full=True)
+
+
+# -- memory ------------------------------------------------------------------------------------------------------------
+
+
+def test_memory_is_what_explain_says() -> None:
+    db = viewlet.connect(wait_native=True)
+    db.execute(PAPER_QUERIES["q3"].script())
+    db.apply(tpch(1, 20_000, live=3000, relations=PAPER_QUERIES["q3"].relations))
+    measured = {name: size / entries for name, entries, size in db.engine.memory() if entries > 500}  # type: ignore[attr-defined]
+    said = {m.name: entry_bytes(m) + SLOT_BYTES * (1 + len(m.indexes)) for m in emit.native(db.program).layout.maps}
+    compared = {name: measured[name] / said[name] for name in said if name in measured}
+    assert len(compared) >= 3
+    assert all(0.7 < ratio < 1.5 for ratio in compared.values()), compared

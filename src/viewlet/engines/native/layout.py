@@ -197,16 +197,19 @@ def _without_values(q: Query) -> Query:
 # -- memory ------------------------------------------------------------------------------------------------------------
 
 SIZES = {"i64": (8, 8), "i128": (16, 16), "double": (8, 8), "Text": (4, 4), "bool": (1, 1), "RealSum": (24, 8)}
-BOOKKEEPING = [(4, 4), (1, 1)]  # an entry's id, and whether it is to be swept
-LINK = (8, 4)  # to the neighbours in an index
-SLOT_BYTES = 14  # on average, in the table of keys and in that of each index with one entry a slice
+HEAD = (8, 4)  # an entry's id, and whether it is to be swept
+CELL = (4, 4)  # of an entry's place in an index: one, or two where the entries of a slice are a list
+SLOT_BYTES = 22  # on average, in the table of keys and in that of each index with one entry a slice
 
 
 def entry_bytes(found: MapLayout) -> int:
     """What one entry takes, without its places in the tables."""
     key = struct_size([_field_size(f) for f in found.key])
     values = struct_size([SIZES["RealSum" if m.kind == REAL else type_of(m.kind)] for m in found.members])
-    return struct_size([key, values, *BOOKKEEPING, *[LINK] * len(found.indexes)])[0]
+    if found.is_single:
+        return values[0]
+    cells = sum(1 if positions in found.read_often else 2 for positions in found.indexes)
+    return struct_size([HEAD, *[CELL] * cells, key, values])[0]
 
 
 def struct_size(fields: Iterable[tuple[int, int]]) -> tuple[int, int]:

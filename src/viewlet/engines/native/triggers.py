@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from viewlet.engines.native.layout import Field, Layout, MapLayout, Member, identifier, index_slices
-from viewlet.engines.native.nest import Change, Nest, Temporary, resolve_places, view_constant
+from viewlet.engines.native.nest import Change, Nest, Sink, Temporary, resolve_places, view_constant
 from viewlet.engines.native.terms import Cpp, Scope, Terms, type_of
 from viewlet.program.fuse import Pass, passes
 from viewlet.program.hoist import hoisted
@@ -201,7 +201,7 @@ class Triggers:
         nest.statement(block, scope, self.filling(nest, found, member, view))
         return nest.out.lines
 
-    def filling(self, nest: Nest, found: MapLayout, member: Member, view: ViewDefinition):  # type: ignore[no-untyped-def]
+    def filling(self, nest: Nest, found: MapLayout, member: Member, view: ViewDefinition) -> Sink:
         def fill(steps: list[Emit], scope: Scope, _: object) -> None:
             self.terms.view = view_constant(view.name)
             for step in steps:
