@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from textwrap import indent
 
-from viewlet.engines.native.layout import Field, Layout, MapLayout, Positions, camel, identifier, layout, unique
+from viewlet.engines.native.layout import Field, Layout, MapLayout, Positions, capital, identifier, layout, unique
 from viewlet.engines.native.nest import Temporary, view_constant
 from viewlet.engines.native.results import reader
 from viewlet.engines.native.terms import type_of
@@ -56,7 +56,7 @@ def native(program: Program) -> Native:
     rows = {r.name: _row_fields(r) for r in program.relations}
     functions = list(_functions(triggers, rows))
     readers = {r.name: body for r in program.results if (body := reader(triggers, r)) is not None}
-    functions += [_function(f"read_{identifier(name)}", "Rows& out", body) for name, body in readers.items()]
+    functions += [_function(f"read_{name}", "Rows& out", body) for name, body in readers.items()]
     parts = [
         _head(functions),
         *(_row(r, rows[r.name]) for r in program.relations),
@@ -127,7 +127,7 @@ def _row(relation: Relation, fields: tuple[Field, ...]) -> str:
 
 
 def _row_type(relation: str) -> str:
-    return f"{camel(identifier(relation))}Row"
+    return f"{capital(relation)}Row"
 
 
 def _map_types(found: MapLayout) -> str:
@@ -178,9 +178,9 @@ def _index(found: MapLayout, positions: Positions) -> str:
 
 
 def _temporary(t: Temporary) -> str:
-    key = _struct(f"{camel(t.name)}Key", t.key, "for one statement")
+    key = _struct(f"{capital(t.name)}Key", t.key, "for one statement")
     members = f"    {value_type(t.kind)} sum{{}};\n    bool settle() {{ return is_zero(sum); }}\n"
-    return f"{key}\nstruct {camel(t.name)}Values {{\n{members}}};\n"
+    return f"{key}\nstruct {capital(t.name)}Values {{\n{members}}};\n"
 
 
 def _enum(program: Program) -> str:
@@ -208,7 +208,7 @@ def _relation_functions(
     triggers: Triggers, relation: str, fields: tuple[Field, ...], insert: Trigger | None, delete: Trigger | None
 ) -> Iterator[str]:
     """One function that takes a sign where deleting is the opposite of inserting: half the code to compile."""
-    name, event = identifier(relation), f"const {_row_type(relation)}& event"
+    name, event = relation, f"const {_row_type(relation)}& event"
     if insert is None or delete is None:
         yield _function(f"insert_{name}", f"const {_row_type(relation)}&", [])
         yield _function(f"delete_{name}", f"const {_row_type(relation)}&", [])
@@ -233,7 +233,7 @@ def _program(triggers: Triggers, rows: dict[str, tuple[Field, ...]], functions: 
         "Faults faults;",
     ]
     members += [f"const Text {n} = texts.constant({_c_string(s)});" for s, n in triggers.terms.strings.items()]
-    members += [f"Table<{_row_type(r)}> table_{identifier(r)};" for r in rows]
+    members += [f"Table<{_row_type(r)}> table_{r};" for r in rows]
     for found in triggers.layout.maps:
         name = found.type_name
         if found.is_single:
@@ -243,7 +243,7 @@ def _program(triggers: Triggers, rows: dict[str, tuple[Field, ...]], functions: 
         members.append(f"Map<{name}Key, {name}Values{indexes}> {found.name};")
         if found.inputs:
             members.append(f"Map<{name}Inputs, {name}Held> {found.name}_held;")
-    members += [f"Map<{camel(t.name)}Key, {camel(t.name)}Values> {t.name};" for t in triggers.temporaries]
+    members += [f"Map<{capital(t.name)}Key, {capital(t.name)}Values> {t.name};" for t in triggers.temporaries]
     if any(found.inputs for found in triggers.layout.maps):
         members.append("i64 now{};  // counts refreshes of view caches")
     text = "\n".join(members) + "\n\n" + "\n\n".join(functions)
@@ -269,7 +269,7 @@ def _descriptions(program: Program, found: Layout, rows: dict[str, tuple[Field, 
     for relation in program.relations:
         columns = zip(relation.columns, rows[relation.name], strict=True)
         cells = [_column(c.name, f, _row_type(relation.name), c.type) for c, f in columns]
-        lines += _table("Column", f"{identifier(relation.name)}_columns", cells)
+        lines += _table("Column", f"{relation.name}_columns", cells)
     for m in found.maps:
         if not m.is_single:
             cells = [_column(f.name, f, f"{m.type_name}Key", None) for f in m.key]
@@ -277,11 +277,11 @@ def _descriptions(program: Program, found: Layout, rows: dict[str, tuple[Field, 
     for name in readers:
         result = program.result(name)
         cells = [f'{{"{c.name}", {_sql(c.type)}, {_flag(c.nullable)}}}' for c in result.columns]
-        lines += _table("ResultColumn", f"{identifier(name)}_shown", cells)
+        lines += _table("ResultColumn", f"{name}_shown", cells)
     lines += _table("Relation<Program>", "RELATIONS", [_relation(r) for r in program.relations])
     lines += _table("ViewOf<Program>", "VIEWS", [_view(v.name, found) for v in program.views])
     lines += _table("ResultOf<Program>", "RESULTS", [_result(name) for name in readers])
-    tables = [f"table_{identifier(r.name)}" for r in program.relations]
+    tables = [f"table_{r.name}" for r in program.relations]
     names = [*tables, *(m.name for m in found.maps), *(f"{m.name}_held" for m in found.maps if m.inputs)]
     lines += _table("MapOf<Program>", "MAPS", [f'map_of<Program, &Program::{n}>("{n}")' for n in names])
     return "\n".join(lines) + "\n"
@@ -317,7 +317,7 @@ def _flag(value: bool) -> str:
 
 
 def _relation(relation: Relation) -> str:
-    name = identifier(relation.name)
+    name = relation.name
     table = f"&Program::table_{name}"
     if relation.static:
         return f'static_table<Program, {table}>("{relation.name}", {name}_columns)'
@@ -326,8 +326,8 @@ def _relation(relation: Relation) -> str:
 
 
 def _result(name: str) -> str:
-    read = f"[](Program& program, Rows& out) {{ program.read_{identifier(name)}(out); }}"
-    return f'{{"{name}", {identifier(name)}_shown, {read}}}'
+    read = f"[](Program& program, Rows& out) {{ program.read_{name}(out); }}"
+    return f'{{"{name}", {name}_shown, {read}}}'
 
 
 def _view(name: str, found: Layout) -> str:

@@ -262,5 +262,10 @@ def unique(stem: str, taken: set[str]) -> str:
     return name
 
 
+def capital(name: str) -> str:
+    """The name of a type: no two for two names, as camel case would have for a_b and a__b."""
+    return name[:1].upper() + name[1:]
+
+
 def camel(name: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))

@@ -402,7 +402,7 @@ def columns(source: Atom) -> tuple[str, ...]:
 
 
 def view_constant(view: str) -> str:
-    return f"view_{identifier(view)}"
+    return f"view_{view}"
 
 
 def whole_key(found: MapLayout, key: Mapping[int, str]) -> str:

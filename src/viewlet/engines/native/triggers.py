@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 
-from viewlet.engines.native.layout import Field, Layout, MapLayout, Member, identifier, index_slices
+from viewlet.engines.native.layout import Field, Layout, MapLayout, Member, index_slices
 from viewlet.engines.native.nest import Change, Nest, Sink, Temporary, resolve_places, view_constant
 from viewlet.engines.native.terms import Cpp, Scope, Terms, type_of
 from viewlet.program.fuse import Pass, passes
@@ -86,7 +86,7 @@ class Triggers:
         """What holds the change: a map with the target's key, or a variable where it has none."""
         found, member = self.layout[statement.target.name]
         kind = "insert" if trigger.event.kind == "+" else "delete"
-        name = f"change_{i}_on_{kind}_{identifier(trigger.event.relation)}"
+        name = f"change_{i}_on_{kind}_{trigger.event.relation}"
         temporary = Temporary(name if found.key else f"change_{i}", found.key, member.kind)
         if found.key:
             self.temporaries.append(temporary)
