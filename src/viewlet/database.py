@@ -24,6 +24,7 @@ from viewlet.engines.results import result_rows
 from viewlet.engines.tables import tables_reader
 from viewlet.errors import Error, SqlError, refusing_depth
 from viewlet.program.trigger import Program, Result
+from viewlet.program.typing import Unfit
 from viewlet.session import NativeSession, Session, Start, Tables
 from viewlet.sql.source import script_text
 from viewlet.sql.translate import translate
@@ -122,7 +123,7 @@ class Database:
             self._build = None
             compiled = build.take()
             if compiled is not None:
-                with suppress(SpoiledError):  # numbers that only exact arithmetic can hold: it goes on
+                with suppress(SpoiledError, Unfit):  # numbers that only exact arithmetic can hold: it goes on
                     self._session = NativeSession(compiled, {}, self._subscriptions, self._running.engine)
         return self._running
 

@@ -53,10 +53,9 @@ class NativeBuild:
 
     def take(self) -> Compiled | None:
         """The program, or None where generated Python goes on: no compiler, or numbers without a fixed width."""
-        if isinstance(self._failure, Error):
-            _say_once(f"{self._failure}\n{ON_PYTHON}")
-        elif self._failure is not None and not isinstance(self._failure, Unfit):
-            raise self._failure
+        if self._failure is not None and not isinstance(self._failure, Unfit):
+            what = str(self._failure) if isinstance(self._failure, Error) else repr(self._failure)
+            _say_once(f"{what}\n{ON_PYTHON}")
         elif self._failure is None and self._compiled is None:
             _say_once(NO_COMPILER)
         return self._compiled

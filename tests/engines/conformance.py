@@ -11,12 +11,16 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from random import Random
 
+import pytest
+
 import viewlet
 from tests.oracle.oracle import DuckOracle, Row, Vacuity, difference
 from viewlet.algebra.evaluate import Key
 from viewlet.boundary import to_key
 from viewlet.compilation import Dialect
 from viewlet.database import Database
+from viewlet.engines.native.emit import native
+from viewlet.program.typing import Unfit
 from viewlet.workloads.streams import Event
 
 ENGINES = ("interpreter", "python", "native")
@@ -47,7 +51,9 @@ class Case:
         """A database with the views and the static tables, before the first event."""
         database = viewlet.connect(engine=engine, strategy=strategy, dialect=self.dialect, wait_native=True)
         database.execute(self.schema + self.views)
-        assert database.tier == engine
+        if database.tier != engine:  # only numbers without a fixed width may keep a program from the native engine
+            with pytest.raises(Unfit):
+                native(database.program)
         for relation, rows in self.static.items():
             database.insert(relation, list(rows))
         return database

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 
 from viewlet.program.fuse import Pass, merged
 from viewlet.program.loops import Add, Block, Emit, Group, Let, Loop, Put, Total
@@ -85,8 +84,7 @@ def _needed(first: list[Total], rest: tuple[Pass, ...]) -> list[Total]:
 def _in_one_loop(first: list[Total], place: Place) -> Block:
     """Totals that end in loops over one slice: first what each of them needs, then one loop (a view) for them all."""
     done: Block = ()
-    for _, group in groupby(first, key=lambda total: _slice(total, place)):
-        totals = list(group)
+    for totals in _groups(first, place):
         before: Block = ()
         loops: Block = ()
         for total in totals:
@@ -101,6 +99,19 @@ def _in_one_loop(first: list[Total], place: Place) -> Block:
             nested = (Total(total.var, nested),)
         done += nested
     return done
+
+
+def _groups(first: list[Total], place: Place) -> list[list[Total]]:
+    """Neighbours over one slice, unless one of them needs what another comes to."""
+    groups: list[list[Total]] = []
+    for total in first:
+        last = groups[-1] if groups else []
+        needs = free_names(total.body) & {t.var for t in last}
+        if last and not needs and _slice(last[0], place) == _slice(total, place):
+            last.append(total)
+        else:
+            groups.append([total])
+    return groups
 
 
 def _once(before: Block, needs: Block) -> tuple[Block, Mapping[str, str]]:

@@ -37,16 +37,29 @@ def each_name_once(block: Block, taken: set[str], numbers: Iterator[int]) -> Blo
     done: Block = ()
     while block:
         step, rest = block[0], block[1:]
-        if isinstance(step, (Let, Total)):
-            if step.var in taken:
-                fresh = {step.var: f"{step.var}${next(numbers)}"}
-                (step,), rest = renamed((step,), fresh), renamed(rest, fresh)
-                assert isinstance(step, (Let, Total))
-            taken.add(step.var)
+        new = _binds(step)
+        fresh = {v: f"{v}${next(numbers)}" for v in new if v in taken}
+        (step,) = renamed((step,), fresh)
+        if isinstance(step, (Let, Total, Group)):
+            rest = renamed(rest, fresh)
+        taken.update(_binds(step))
         if not isinstance(step, (Let, Add, Put, Emit)):
             step = replace(step, body=each_name_once(step.body, taken, numbers))
         done, block = (*done, step), rest
     return done
+
+
+def _binds(step: Step) -> tuple[str, ...]:
+    """The names that a step itself gives values to: in its body, or from there on."""
+    match step:
+        case Let(var, _, _) | Total(var, _) | Group(var, _):
+            return (var,)
+        case Get(_, value, _):
+            return (value,)
+        case Loop(source, bound, value, _):
+            return (value, *dict.fromkeys(v for v in columns_of(source) if v not in bound))
+        case _:
+            return ()
 
 
 def bound_names(block: Block) -> Iterator[str]:

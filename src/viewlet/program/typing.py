@@ -268,9 +268,11 @@ class Kinds:
             case View(name, ins, outs):
                 return _named(ins + outs, self.columns[name]), self.values[name]
             case Value(term):
-                return {}, term_kind(term, env)
+                return {}, factor_kind(term, env)
             case Compare():
                 return {}, ONE
+            case Bind(var, Value(term)):
+                return {var: term_kind(term, env)}, ONE
             case Bind(var, inner):
                 return {var: self.query(inner, env)[1]}, ONE
             case Exists(inner):
@@ -345,7 +347,13 @@ class Kinds:
 
 
 def product_kind(product: Product, env: Env) -> Kind:
-    return times([term_kind(f.term, env) for f in product])
+    return times([factor_kind(f.term, env) for f in product])
+
+
+def factor_kind(term: Term, env: Env) -> Kind:
+    """A factor that is NULL counts 0."""
+    kind = term_kind(term, env)
+    return ONE if kind == NULL else kind
 
 
 def _total(name: str, body: Block, env: Env) -> Kind:

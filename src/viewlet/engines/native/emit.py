@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from textwrap import indent
 
+from viewlet.algebra.query import Query, Value, children
 from viewlet.engines.native.layout import Field, Layout, MapLayout, Positions, capital, identifier, layout, unique
 from viewlet.engines.native.nest import Temporary, view_constant
 from viewlet.engines.native.results import reader
@@ -228,7 +229,7 @@ def _function(name: str, given: str, body: list[str]) -> str:
 def _program(triggers: Triggers, rows: dict[str, tuple[Field, ...]], functions: list[str]) -> str:
     members = [
         "static constexpr bool READS_TABLES = false;  // triggers read views only",
-        f"static constexpr bool FORGETS_TEXTS = {_flag(not _holds_texts(triggers.layout))};  // those in no row",
+        f"static constexpr bool FORGETS_TEXTS = {_flag(_forgets_texts(triggers.program, triggers.layout))};",
         "Texts texts;",
         "Faults faults;",
     ]
@@ -250,9 +251,19 @@ def _program(triggers: Triggers, rows: dict[str, tuple[Field, ...]], functions: 
     return f"struct Program {{\n{indent(text, '    ')}\n}};\n"
 
 
-def _holds_texts(found: Layout) -> bool:
-    """A view cache keeps the texts that it was asked for, also when no row has them any more."""
-    return any(m.inputs and any(f.kind == TEXT for f in m.key) for m in found.maps)
+def _forgets_texts(program: Program, found: Layout) -> bool:
+    """Whether every text in a view is in a row, too, and so may be forgotten with the rows.
+
+    A text that a query itself names is in no row, and a view cache keeps the texts that it was asked for.
+    """
+    cached = any(m.inputs and any(f.kind == TEXT for f in m.key) for m in found.maps)
+    return not cached and not any(_names_text(view.definition) for view in program.views)
+
+
+def _names_text(q: Query) -> bool:
+    if isinstance(q, Value):
+        return "'" in q.text
+    return any(map(_names_text, children(q)))
 
 
 def _c_string(text: str) -> str:

@@ -140,11 +140,18 @@ class NativeEngine:
         self._fill(tables)
 
     def _restore(self, tables: Mapping[str, Mapping[Row, int]]) -> None:
-        """As it was. The rows fit together, though perhaps not in every order: exact numbers know no overflow."""
+        """As it was. The rows fit together, though perhaps not in every order: exact numbers know no overflow.
+
+        Infinities and NaN, which they do not know either, come last, as events.
+        """
         try:
             self._refill(tables)
         except SpoiledError:
-            self._take_over(PythonEngine(self._program, tables))
+            wild = {n: {r: t for r, t in rows.items() if any(map(_is_wild, r))} for n, rows in tables.items()}
+            finite = {n: {r: t for r, t in rows.items() if r not in wild[n]} for n, rows in tables.items()}
+            self._take_over(PythonEngine(self._program, finite))
+            for name, rows in wild.items():
+                self._events([(times, name, Cells(row)) for row, times in rows.items()])
 
     def _fill(self, tables: Mapping[str, Mapping[Row, int]]) -> None:
         """The views over static tables and empty streams, which need not be empty; then every row comes again."""
@@ -210,6 +217,10 @@ class NativeEngine:
 
     def memory(self) -> tuple[tuple[str, int, int], ...]:
         return self.state.memory()
+
+
+def _is_wild(cell: Cell) -> bool:
+    return isinstance(cell, float) and not math.isfinite(cell)
 
 
 def _cells_or(convert: RowConverter | None) -> RowConverter:

@@ -30,7 +30,18 @@ from viewlet.program.loops import (
     Test,
     Total,
 )
-from viewlet.program.typing import REAL, Exact, Inexact, Kind, Kinds, Unfit, key_kind
+from viewlet.program.typing import (
+    COUNT,
+    COUNT_BITS,
+    REAL,
+    WIDEST,
+    Exact,
+    Inexact,
+    Kind,
+    Kinds,
+    key_kind,
+    scaled_bits,
+)
 
 AtHand = Mapping[tuple[str, tuple[str, ...]], str]  # (map, key) ↦ a pointer to its entry
 Sink = Callable[[list[Emit], Scope, AtHand], None]  # takes the changes at one entry
@@ -88,6 +99,7 @@ class Nest:
     names: set[str] = field(default_factory=lambda: {"event", "entry", "change", "faults", "texts"})
     types: Mapping[str, Kind] = field(default_factory=dict)
     written: set[str] = field(default_factory=set)
+    deleting: bool = False  # the event takes a row out, and the statements are negative
     loops: int = 0
     untouched: dict[str, int] = field(default_factory=dict)  # a total that is 0 so far ↦ the loops around it
     sink: Sink = field(init=False)
@@ -239,7 +251,7 @@ class Nest:
             self.block(step.body, inner, {**at_hand, (found.name, names): entry})
 
     def multiplicity(self, slot: str, kind: Kind) -> Cpp:
-        return Cpp(f"{slot}.value()" if kind == REAL else slot, kind)
+        return Cpp(f"{slot}.value()" if kind == REAL else slot, kind, counts=kind == COUNT, summed=kind != COUNT)
 
     def column(self, of: str, found: Field) -> Cpp:
         return Cpp(f"{of}.{found.name}", found.kind, found.nullable)
@@ -257,13 +269,13 @@ class Nest:
         tests, key = [], {}
         for i in positions:
             value, to = scope[names[i]], found.key[i]
-            tests += [] if value.optional else too_fine(value, to.kind)
             key[i] = self.key_field(value, to)
-            if value.optional and not to.nullable:
-                tests.append(f"!is_null({value.text})")
-                tests += too_fine(Cpp(f"{value.text}.value", value.kind), to.kind)
-            elif value.optional and too_fine(value, to.kind):
-                raise Unfit(f"{to.name} may be NULL and has fewer places than what it is compared with")
+            known = Cpp(f"{value.text}.value", value.kind) if value.optional else value
+            fits = too_fine(known, to.kind)
+            if value.optional and to.nullable and fits:
+                tests.append(f"(is_null({value.text}) || ({' && '.join(fits)}))")
+            else:
+                tests += [f"!is_null({value.text})"] * value.optional * (not to.nullable) + fits
         if tests:
             with self.out.inside(f"if ({' && '.join(tests)})"):
                 yield key
@@ -279,12 +291,16 @@ class Nest:
 
     def find(self, found: MapLayout, names: tuple[str, ...], key: Mapping[int, str]) -> str:
         text = whole_key(found, key)
-        return f"{self.place(found, text)}.find()" if self.params.issuperset(names) else f"{found.name}.find({text})"
+        return f"{self.place(found, text)}.find()" if self.early(names, text) else f"{found.name}.find({text})"
 
     def make(self, found: MapLayout, names: tuple[str, ...], scope: Scope) -> str:
         fields = zip(names, found.key, strict=True)
         text = whole_key(found, {i: self.key_field(scope[n], f) for i, (n, f) in enumerate(fields)})
-        return f"{self.place(found, text)}.make()" if self.params.issuperset(names) else f"{found.name}.at({text})"
+        return f"{self.place(found, text)}.make()" if self.early(names, text) else f"{found.name}.at({text})"
+
+    def early(self, names: tuple[str, ...], key: str) -> bool:
+        """The event alone gives the key, and making it cannot fail: it may be made before any test."""
+        return self.params.issuperset(names) and "faults" not in key
 
     def place(self, found: MapLayout, key: str) -> str:
         """A name for the entry at a key that the event alone gives; see :func:`resolve_places`."""
@@ -296,7 +312,7 @@ class Nest:
         name, kind = self.fresh(var), self.types[var]
         self.out.add(f"{type_of(kind)} {name}{{}};")
         self.untouched[name] = self.loops
-        scope[var] = Cpp(name, kind)
+        scope[var] = Cpp(name, kind, summed=True)
 
     def add_to(self, total: Cpp, value: Cpp) -> None:
         value = self.terms.to(value, total.kind)
@@ -363,11 +379,11 @@ class Nest:
         """The product as a number of ``kind``."""
         if kind != REAL:
             return Change(self.terms.to(self.terms.product(product, scope), kind).text)
-        value, often = self.terms.summand(product, scope)
+        value, often = self.terms.summand(product, scope, self.deleting)
         return Change(f"{value.text}, {often.text}", any(self.has_sum(f.term, scope) for f in product))
 
     def has_sum(self, term: Term, scope: Scope) -> bool:
-        return any(scope[v].kind == REAL for v in free(term))
+        return any(scope[v].kind == REAL or scope[v].summed for v in free(term))
 
     def increase(self, found: MapLayout, member: Member, entry: str, change: Change, *, finite: bool) -> None:
         """Into an entry of a map; one that comes to nothing is erased when the trigger is over."""
@@ -424,11 +440,15 @@ def too_fine(value: Cpp, kind: Kind) -> list[str]:
     """Tests that a key of ``kind`` can hold a value at all; one that it cannot is not there."""
     if not isinstance(value.kind, Exact) or not isinstance(kind, Exact):
         return []
-    tests = []
-    if value.kind.scale > kind.scale:
-        tests.append(f"ends({value.text}, {value.kind.scale - kind.scale})")
-    if type_of(value.kind) == "i128" and type_of(kind) == "i64":
-        tests.append(f"fits({value.text} / {10 ** max(value.kind.scale - kind.scale, 0)})")
+    places = value.kind.scale - kind.scale
+    bits = COUNT_BITS if type_of(kind) == "i64" else WIDEST
+    if places < 0:
+        most = ((1 << bits) - 1) // 10**-places
+        fits = scaled_bits(value.kind, kind.scale) < bits
+        return [] if fits else [f"magnitude({value.text}) <= u128({integer(most, Exact(0, WIDEST))})"]
+    tests = [f"ends({value.text}, {places})"] if places else []
+    if type_of(value.kind) == "i128" and bits == COUNT_BITS:
+        tests.append(f"fits({value.text} / power10({places}))")
     return tests
 
 

@@ -31,12 +31,17 @@ from viewlet.program.typing import (
 
 @dataclass(frozen=True, slots=True)
 class Cpp:
-    """A C++ expression; where it is ``optional`` its type is Opt<T>."""
+    """A C++ expression; where it is ``optional`` its type is Opt<T>.
+
+    ``counts``: it says how often a row is there. ``summed``: it is a sum over rows, of whatever.
+    """
 
     text: str
     kind: Kind
     optional: bool = False
     constant: Fraction | None = None
+    counts: bool = False
+    summed: bool = False
 
     @property
     def type(self) -> str:
@@ -194,17 +199,19 @@ class Terms:
             result = f if result is None else self.times(result, f)
         return result or Cpp("1", Exact(0, 1))
 
-    def summand(self, product: Product, scope: Scope) -> tuple[Cpp, Cpp]:
-        """A product of doubles as the value and how often it counts: an infinity taken out is one infinity fewer."""
+    def summand(self, product: Product, scope: Scope, deleting: bool) -> tuple[Cpp, Cpp]:
+        """A product of doubles as a row's value and how often it counts: an infinity taken out is one infinity fewer.
+
+        Where an event takes a row out and the statement says so by a factor -1, that is ``deleting``.
+        """
         found = [self.factor(f, scope) for f in product]
-        counts = [f for f in found if isinstance(f.kind, Exact) and f.kind.scale == 0]
-        often = Cpp("1", Exact(0, 1))
-        for f in counts:
-            often = f if often.text == "1" else self.times(often, f)
-        value: Cpp | None = None
-        for f in (f for f in found if f not in counts):
+        often: Cpp | None = self.constant(-1) if deleting else None
+        for f in (f for f in found if f.counts):
+            often = f if often is None else self.times(often, f)
+        value: Cpp | None = real(Fraction(-1)) if deleting else None
+        for f in (f for f in found if not f.counts):
             value = self.inexact(f) if value is None else self.real_times(value, f)
-        return value or Cpp("Real(1)", REAL), self.to(often, COUNT)
+        return value or Cpp("Real(1)", REAL), self.to(often or Cpp("1", Exact(0, 1)), COUNT)
 
     def factor(self, factor: Factor, scope: Scope) -> Cpp:
         found = self.term(factor.term, scope, factor.plain)
@@ -282,7 +289,7 @@ def lifted(args: list[Cpp], f: Callable[[list[Cpp]], Cpp]) -> Cpp:
     """f of the values, NULL where one of them is."""
     if not any(a.optional for a in args):
         return f(args)
-    names = "abcdefgh"
+    names = "ABCDEFGH"  # capitals, which no variable has
     given = [(i, a) for i, a in enumerate(args) if a.optional]
     inside = list(args)
     for i, a in given:

@@ -44,7 +44,8 @@ class Triggers:
         nest = self.nest(params)
         scope = {p: nest.column("event", f) for p, f in zip(params, fields, strict=True)}
         if signed:
-            scope[SIGN] = Cpp("sign", ONE)
+            scope[SIGN] = Cpp("sign", ONE, counts=True)
+        nest.deleting = not signed and trigger.event.kind == "-"
         turns = passes(self.program, trigger, self.lowering, SIGN if signed else "")
         first, turns = hoisted(turns, frozenset(scope), self.layout.map_of)
         targets = [
