@@ -23,6 +23,7 @@ from viewlet.program.loops import (
     Step,
     Test,
     Total,
+    blocks,
 )
 
 Names = Mapping[str, str]
@@ -32,19 +33,22 @@ def columns_of(atom: Atom) -> tuple[str, ...]:
     return atom.inputs + atom.outputs if isinstance(atom, View) else atom.vars
 
 
-def each_name_once(block: Block, taken: set[str], numbers: Iterator[int]) -> Block:
-    """The branches of a union bind the same names; with names of their own, steps may be put in another order."""
+def each_name_once(block: Block, taken: set[str], numbers: Iterator[int], keep: frozenset[str] = frozenset()) -> Block:
+    """The branches of a union bind the same names; with names of their own, steps may be put in another order.
+
+    ``keep``: the keys of a group around, which every branch inside has to bind.
+    """
     done: Block = ()
     while block:
         step, rest = block[0], block[1:]
-        new = _binds(step)
-        fresh = {v: f"{v}${next(numbers)}" for v in new if v in taken}
+        fresh = {v: f"{v}${next(numbers)}" for v in _binds(step) if v in taken and v not in keep}
         (step,) = renamed((step,), fresh)
         if isinstance(step, (Let, Total, Group)):
             rest = renamed(rest, fresh)
         taken.update(_binds(step))
         if not isinstance(step, (Let, Add, Put, Emit)):
-            step = replace(step, body=each_name_once(step.body, taken, numbers))
+            inside = keep | frozenset(_group_keys(step)) if isinstance(step, Group) else keep
+            step = replace(step, body=each_name_once(step.body, taken, numbers, inside))
         done, block = (*done, step), rest
     return done
 
@@ -52,14 +56,21 @@ def each_name_once(block: Block, taken: set[str], numbers: Iterator[int]) -> Blo
 def _binds(step: Step) -> tuple[str, ...]:
     """The names that a step itself gives values to: in its body, or from there on."""
     match step:
-        case Let(var, _, _) | Total(var, _) | Group(var, _):
+        case Let(var, _, _) | Total(var, _):
             return (var,)
+        case Group(var, _):
+            return (var, *_group_keys(step))
         case Get(_, value, _):
             return (value,)
         case Loop(source, bound, value, _):
             return (value, *dict.fromkeys(v for v in columns_of(source) if v not in bound))
         case _:
             return ()
+
+
+def _group_keys(group: Group) -> tuple[str, ...]:
+    puts = (s for inner in blocks(group.body) for s in inner if isinstance(s, Put) and s.name == group.name)
+    return tuple(dict.fromkeys(key for put in puts for key in put.keys))
 
 
 def bound_names(block: Block) -> Iterator[str]:
