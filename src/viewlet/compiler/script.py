@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import cached_property
 from types import MappingProxyType
 from typing import TypedDict
 
@@ -77,7 +78,27 @@ def _compile(schema: tuple[Relation, ...], results: tuple[Result, ...], strategy
         trace=compilation.trace,
     )
     verify_program(program)
-    return replace(program, statistics=MappingProxyType(total_cost(program, compilation.cache_domains)))
+    return replace(program, statistics=_Estimate(lambda: total_cost(program, compilation.cache_domains)))
+
+
+class _Estimate(Mapping[str, float]):
+    """§5.1's costs of a program, estimated when somebody looks: a view that is just created is not to wait for them."""
+
+    def __init__(self, estimate: Callable[[], Mapping[str, float]]) -> None:
+        self._estimate = estimate
+
+    @cached_property
+    def _costs(self) -> Mapping[str, float]:
+        return self._estimate()
+
+    def __getitem__(self, name: str) -> float:
+        return self._costs[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._costs)
+
+    def __len__(self) -> int:
+        return len(self._costs)
 
 
 def _start(
