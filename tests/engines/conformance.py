@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -72,6 +73,14 @@ class Case:
         for op, relation, row in self.events:
             oracle.apply(op, relation, row)
             yield {view: oracle.rows(select) for view, select in self.selects.items()}
+
+
+def opened_natively(script: str, **options: Any) -> Database:
+    """A database that runs ``script`` as machine code."""
+    database = viewlet.connect(wait_native=True, **options)
+    database.execute(script)
+    assert database.tier == "native"
+    return database
 
 
 def apply_event(database: Database, event: Event) -> None:

@@ -1,4 +1,4 @@
-"""The native engine through the public API: every kind of value, every way in, every way out.
+"""The native engine through the public API: every way in, every way out.
 
 The truth is DuckDB for what SQL says, and the Python tier for how it is said: errors, types, schemas.
 """
@@ -9,8 +9,6 @@ import datetime as dt
 from collections import Counter
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from itertools import pairwise
-from random import Random
 from typing import Any
 
 import pandas as pd
@@ -19,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 import viewlet
-from tests.engines.conformance import Case, agree
+from tests.engines.conformance import opened_natively as native
 from tests.oracle.oracle import difference
 from tests.unit.test_bad_data import BATCHES, FIELDS, GOOD, VALUES, trade
 from viewlet import Database
@@ -29,147 +27,6 @@ from viewlet.workloads.queries import PAPER_QUERIES
 from viewlet.workloads.streams import tpch
 
 NATIVE = (("native", "optimized"),)
-
-
-def native(script: str, **options: Any) -> Database:
-    db = viewlet.connect(wait_native=True, **options)
-    db.execute(script)
-    assert db.tier == "native"
-    return db
-
-
-# -- values ------------------------------------------------------------------------------------------------------------
-
-VALUES_SCHEMA = """
-CREATE STREAM r (k BIGINT, p DECIMAL(10,2), s VARCHAR, f BOOLEAN, d DATE, t TIMESTAMP, x DOUBLE);
-CREATE STREAM q (k BIGINT, s VARCHAR, d DATE NOT NULL, n BIGINT NOT NULL);
-CREATE STREAM pair (x BIGINT, y BIGINT);
-"""
-VALUES_SELECTS = {
-    "by_key": "SELECT k, s, f, count(*) AS n, count(p) AS m, sum(p) AS p FROM r GROUP BY k, s, f",
-    "joined": "SELECT r.s, q.k, sum(r.p * q.n) AS v, count(*) AS n FROM r, q WHERE r.k = q.k GROUP BY r.s, q.k",
-    "by_text": "SELECT r.s, count(*) AS n FROM r, q WHERE r.s = q.s AND r.s > '' GROUP BY r.s",
-    "tests": """SELECT count(*) AS n FROM r
-        WHERE (p < k OR s IS NULL) AND NOT (f AND k = 1) OR k IN (2, NULL) OR s BETWEEN 'a' AND 'é'""",
-    "quotients": "SELECT k, sum(p / k) AS a, sum(x / (k - 1)) AS b, avg(p) AS c FROM r GROUP BY k",
-    "days": """SELECT r.d, r.d + 3 AS later, r.d - q.d AS days, count(*) AS n FROM r, q
-        WHERE r.d >= q.d AND r.d < q.d + INTERVAL '1' MONTH GROUP BY r.d, r.d + 3, r.d - q.d""",
-    "times": "SELECT t, count(*) AS n FROM r WHERE t > TIMESTAMP '2020-01-01 00:00:00.5' OR t IS NULL GROUP BY t",
-    "itself": "SELECT count(*) AS n, sum(x) AS s FROM pair WHERE x = y",
-    "rows": "SELECT s, f, p FROM r WHERE k > 0",
-    "distinct_rows": "SELECT DISTINCT s, d FROM r",
-    "without": "SELECT r.k, r.s FROM r WHERE NOT EXISTS (SELECT * FROM q WHERE q.k = r.k AND q.n > 1)",
-    "having_few": "SELECT s, sum(p) AS p FROM r GROUP BY s HAVING count(*) > 1 AND sum(p) IS NOT NULL",
-    "one_row": "SELECT count(*) AS n, sum(p) AS p, avg(k) AS k, count(DISTINCT s) AS s FROM r",
-}
-CHOICES = {
-    "choices": """SELECT f, sum(CASE WHEN p > 1 THEN k WHEN s IS NULL THEN 7 ELSE -1 END) AS a,
-        sum(COALESCE(p, k, 3)) AS b, sum(NULLIF(k, 2)) AS c, count(CASE WHEN f THEN s END) AS d FROM r GROUP BY f""",
-}
-CHAIN = {
-    "chain": "SELECT a.x, count(*) AS n FROM pair a, pair b WHERE a.y = b.x AND b.y = a.x GROUP BY a.x",
-}
-TEXTS = (None, "", "a", "é", "b\0c", "b\0", "x" * 300, "日本語 \U0001f600", "a ")
-DAYS = (dt.date(2020, 1, 31), dt.date(2020, 2, 29), dt.date(2020, 1, 30), dt.date(1969, 12, 31))
-TIMES = (dt.datetime(2020, 1, 1, 0, 0, 0, 500_000), dt.datetime(1950, 6, 1), dt.datetime(2020, 1, 1, 0, 0, 0, 500_001))
-
-
-def value_events(seed: int, events: int) -> list[tuple[str, str, tuple[object, ...]]]:
-    """NULL in every place that takes it; few keys, so that they meet."""
-    rng, live, stream = Random(seed), list[tuple[str, tuple[object, ...]]](), []
-
-    def pick(*options: object) -> Any:
-        return rng.choice(options)
-
-    make: dict[str, Callable[[], tuple[object, ...]]] = {
-        "r": lambda: (
-            pick(None, 0, 1, 2, -1), pick(None, Decimal("1.50"), Decimal("-0.25"), Decimal("99999999.99")),
-            pick(*TEXTS), pick(None, True, False), pick(None, *DAYS), pick(None, *TIMES), pick(None, 0.5, -2.0),
-        ),
-        "q": lambda: (pick(None, 0, 1, 2), pick(*TEXTS), pick(*DAYS), pick(0, 1, 2)),
-        "pair": lambda: (pick(None, 1, 2, 3), pick(None, 1, 2, 3)),
-    }  # fmt: skip
-    for _ in range(events):
-        if live and rng.random() < len(live) / 45:
-            stream.append(("-", *live.pop(rng.randrange(len(live)))))
-        else:
-            name = pick(*make)
-            live.append((name, make[name]()))
-            stream.append(("+", *live[-1]))
-    return stream
-
-
-def agrees(selects: dict[str, str], events: int) -> None:
-    views = "".join(f"CREATE MATERIALIZED VIEW {name} AS {select};\n" for name, select in selects.items())
-    for watch in agree(Case(VALUES_SCHEMA, views, selects, value_events(3, events)), NATIVE).values():
-        watch.check()
-
-
-def test_every_kind_of_value_in_every_place() -> None:
-    agrees(VALUES_SELECTS, 130)
-
-
-def test_choices_between_numbers_of_two_widths() -> None:
-    agrees(CHOICES, 60)
-
-
-def test_a_name_that_a_union_binds_twice() -> None:
-    agrees(CHAIN, 220)
-
-
-def test_texts_that_come_and_go_take_no_memory() -> None:
-    db = native("""
-        CREATE STREAM r (s VARCHAR, u VARCHAR NOT NULL);
-        CREATE MATERIALIZED VIEW v AS SELECT s, count(*) AS n FROM r GROUP BY s;
-        CREATE MATERIALIZED VIEW w AS SELECT DISTINCT u FROM r WHERE u <> 'none';
-    """)
-
-    def taken() -> int:
-        return sum(bytes_ for _, _, bytes_ in db.engine.memory())  # type: ignore[attr-defined]
-
-    db.insert("r", ("kept", "kept"))
-    after_first = 0
-    for turn in range(12):
-        rows = [(f"text {turn} {i}", f"{i} other {turn} " * 4) for i in range(3000)]
-        db.insert("r", rows)
-        assert len(db.view("v").rows()) == 3001
-        db.apply([("-", "r", row) for row in rows])
-        if turn == 1:
-            after_first = taken()
-    assert taken() <= after_first
-    assert (db.view("v").rows(), db.view("w").rows()) == ([("kept", 1)], [("kept",)])
-
-
-def test_names_that_mean_something_to_cpp() -> None:
-    columns = ("int", "class", "event", "sign", "faults", "hash", "entry", "known", "program", "out", "e", "c", "h")
-    declared = ", ".join(f'"{name}" BIGINT' for name in columns)
-    sums = ", ".join(f'sum("{a}" * "{b}") AS "{b}"' for a, b in pairwise(columns))
-    db = native(f"""
-        CREATE STREAM "struct" ({declared});
-        CREATE MATERIALIZED VIEW "template" AS SELECT "int", {sums} FROM "struct" GROUP BY "int";
-        CREATE MATERIALIZED VIEW texts AS SELECT count(*) AS "auto" FROM "struct" WHERE "class" <> "int";
-        CREATE MATERIALIZED VIEW faults AS SELECT DISTINCT "void"."int" FROM "struct" "void";
-    """)
-    row = tuple(range(1, len(columns) + 1))
-    db.insert("struct", row)
-    assert db.view("template").rows() == [(1, *(i * (i + 1) for i in row[:-1]))]
-    assert (db.view("texts").rows(), db.view("faults").rows()) == ([(1,)], [(1,)])
-
-
-@pytest.mark.parametrize("name", ["i64", "table_r", "insert_r"])
-def test_views_named_like_parts_of_the_program(name: str) -> None:
-    native(f"CREATE STREAM r (a BIGINT); CREATE MATERIALIZED VIEW {name} AS SELECT a, count(*) AS n FROM r GROUP BY a;")
-
-
-def test_views_named_like_variables_of_the_program() -> None:
-    declared = "".join(
-        f"CREATE MATERIALIZED VIEW {name} AS SELECT r.a, q.a + {i} AS b FROM r, (SELECT count(*) AS a FROM r) q;\n"
-        for i, name in enumerate(("e", "c", "h", "x", "event", "u32", "entry", "known", "held"))
-    )
-    db = native(f"CREATE STREAM r (a BIGINT); {declared}", strategy="reevaluate")
-    db.insert("r", [(1,), (2,)])
-    assert sorted(db.view("h").rows()) == [(1, 4), (2, 4)]
-
 
 # -- rows in -----------------------------------------------------------------------------------------------------------
 
