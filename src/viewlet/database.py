@@ -27,7 +27,7 @@ from viewlet.program.trigger import Program, Result
 from viewlet.program.typing import Unfit
 from viewlet.session import NativeSession, Session, Start, Tables
 from viewlet.sql.source import script_text
-from viewlet.sql.translate import translate
+from viewlet.sql.translate import nothing
 from viewlet.tiers import NativeBuild
 from viewlet.view import View
 
@@ -58,15 +58,14 @@ class Database:
         dialect: Dialect = "sql",
         wait_native: bool = False,
     ) -> None:
-        self._tiered, self._strategy, self._dialect, self._waits = engine == "native", strategy, dialect, wait_native
+        self._tiered, self._strategy, self._waits = engine == "native", strategy, wait_native
         self._start: Start = ENGINES[engine]
-        self._source = ""
-        self._script = translate("", dialect)
+        self._translation = nothing(dialect)
         self._subscriptions = Subscriptions(lambda view: self.view(view).weights())
         self._build: NativeBuild | None = None
         self._updating = False
         self._session: Session | None = Session(
-            compile_script(self._script, strategy), self._start, {}, self._subscriptions
+            compile_script(self._translation.script, strategy), self._start, {}, self._subscriptions
         )
 
     # -- definitions ---------------------------------------------------------------------------------------------------
@@ -74,19 +73,19 @@ class Database:
     def execute(self, script: str) -> None:
         """Add streams, tables and views; new views start from the rows that are there."""
         tables, script = self._running.tables(), script_text(script)
-        before = self._source + BETWEEN_SCRIPTS if self._source else ""
+        source = self._translation.script.source
+        before = source + BETWEEN_SCRIPTS if source else ""
         try:
             with refusing_depth():
-                parsed = translate(before + script, self._dialect)
-                session = self._session_for(compile_script(parsed, self._strategy), tables)
+                translation = self._translation.followed(before + script)
+                session = self._session_for(compile_script(translation.script, self._strategy), tables)
         except SqlError as error:
             error.point_into(script, before.count("\n"))
             raise
         except (ValueError, ArithmeticError) as error:
             message = f"a view cannot be computed from the rows that are there, so nothing changed: {error}"
             raise Error(message) from error
-        self._session = session
-        self._source, self._script = before + script, parsed
+        self._session, self._translation = session, translation
         self._compile_natively()
 
     def _session_for(self, program: Program, tables: Tables) -> Session:
@@ -213,7 +212,8 @@ class Database:
         if any(is_wild(cell) for rows in tables.values() for row in rows for cell in row):
             raise Error(f"{name} cannot be verified: its definition is evaluated exactly, over no NaN and no infinity")
         over_tables = tables_reader(self.program.relations, tables)
-        return differences(_weights(self._result(self._script.results, name), over_tables), self.view(name).weights())
+        definition = self._result(self._translation.script.results, name)
+        return differences(_weights(definition, over_tables), self.view(name).weights())
 
     def subscribe(self, view: str, callback: Callable[[Change], object]) -> Callable[[], None]:
         self._result(self.program.results, view)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Callable
 from decimal import Decimal
 from itertools import pairwise
@@ -13,7 +14,9 @@ import pytest
 
 from tests.engines.conformance import Case, agree
 from tests.engines.conformance import opened_natively as native
+from viewlet import OverflowError_
 
+INF = math.inf
 NATIVE = (("native", "optimized"),)
 
 VALUES_SCHEMA = """
@@ -114,6 +117,135 @@ def test_texts_that_come_and_go_take_no_memory() -> None:
             after_first = taken()
     assert taken() <= after_first
     assert (db.view("v").rows(), db.view("w").rows()) == ([("kept", 1)], [("kept",)])
+
+
+def test_texts_that_only_the_query_names_are_kept() -> None:
+    """No row holds 'other': it must not be forgotten with the rows, nor its place be given to the next text."""
+    db = native("""
+        CREATE STREAM r (s VARCHAR NOT NULL);
+        CREATE TABLE u (k BIGINT NOT NULL);
+        CREATE MATERIALIZED VIEW v AS SELECT s AS c, 1 AS n FROM r UNION ALL SELECT 'other' AS c, count(*) AS n FROM u;
+    """)
+    db.insert("u", [(1,), (2,)])
+    db.insert("r", ("first",))
+    db.delete("r", ("first",))
+    db.insert("r", ("next",))
+    assert sorted(db.view("v").rows()) == [("next", 1), ("other", 2)]
+
+
+def test_texts_that_a_view_cache_was_asked_for_are_kept() -> None:
+    """Else 'z' would take the place of 'a', and find in the cache how many texts come after 'a'."""
+    db = native(
+        """
+        CREATE STREAM r (s VARCHAR NOT NULL);
+        CREATE STREAM q (t VARCHAR NOT NULL);
+        CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM r, q WHERE r.s < q.t;
+        """,
+        strategy="naive",
+    )
+    assert any(view.is_cache for view in db.program.views)
+    db.insert("q", ("m",))
+    db.insert("r", ("a",))
+    assert db.view("v").rows() == [(1,)]
+    db.delete("r", ("a",))
+    db.insert("r", ("z",))
+    assert db.view("v").rows() == [(0,)]
+
+
+# -- infinities --------------------------------------------------------------------------------------------------------
+
+
+def test_an_infinity_counts_as_often_as_its_row() -> None:
+    """It goes with the same number of copies with which it came, also where a sign tells inserts from deletes."""
+    db = native("""
+        CREATE STREAM r (k BIGINT NOT NULL, x DOUBLE NOT NULL);
+        CREATE STREAM s (k BIGINT NOT NULL);
+        CREATE MATERIALIZED VIEW v AS SELECT r.k, sum(r.x) AS z FROM r, s WHERE r.k = s.k GROUP BY r.k;
+    """)
+    db.insert("s", [(1,), (1,)])
+    db.insert("r", [(1, 0.5), (1, INF), (1, -INF)])
+    assert math.isnan(db.view("v").rows()[0][1])
+    db.delete("r", (1, -INF))
+    assert db.view("v").rows() == [(1, INF)]
+    db.delete("r", (1, INF))
+    assert db.view("v").rows() == [(1, 1.0)]
+
+
+def test_an_integer_column_times_an_infinity() -> None:
+    """The column is no number of copies: -3 · ∞ is -∞ once, and 0 · ∞ is NaN."""
+    db = native("""
+        CREATE STREAM r (n BIGINT NOT NULL, x DOUBLE NOT NULL);
+        CREATE MATERIALIZED VIEW v AS SELECT sum(n * x) AS z FROM r;
+    """)
+    seen = []
+    for op, row in (
+        ("+", (2, 0.5)), ("+", (-3, INF)), ("+", (2, INF)), ("-", (-3, INF)), ("+", (0, INF)), ("-", (2, INF)),
+        ("-", (0, INF)),
+    ):  # fmt: skip
+        db.apply([(op, "r", row)])
+        seen.append(str(db.view("v").rows()[0][0]))
+    assert seen == ["1.0", "-inf", "nan", "inf", "nan", "nan", "1.0"]
+
+
+def test_a_refused_batch_takes_its_infinities_back_and_leaves_the_others() -> None:
+    db = native("""
+        CREATE STREAM r (k BIGINT NOT NULL, b BIGINT NOT NULL, x DOUBLE NOT NULL);
+        CREATE MATERIALIZED VIEW v AS SELECT k, sum(b) AS b, sum(x) AS x FROM r GROUP BY k;
+    """)
+    rows = [(1, 5, 0.5), (3, 0, INF), (3, 1, 1.5)]
+    db.insert("r", rows)
+    for batch in ([(1, 1, INF), (1, 2**63 - 1, 1.0)], [(2, 2**63 - 1, -INF), (3, 1, -INF), (2, 1, math.nan)]):
+        with pytest.raises(OverflowError_):
+            db.insert("r", batch)
+        assert sorted(db.view("v").rows()) == [(1, 5, 0.5), (3, 1, INF)]
+        assert db.engine.table("r") == dict.fromkeys(rows, 1)
+    db.delete("r", (3, 0, INF))
+    db.insert("r", [(1, 1, 0.25), (2, 1, 2.0)])
+    assert sorted(db.view("v").rows()) == [(1, 6, 0.75), (2, 1, 2.0), (3, 1, 1.5)]
+
+
+def test_a_refused_batch_where_only_the_order_kept_a_sum_beside_an_infinity_inside() -> None:
+    """The rows as the table holds them pass through an overflow: they are put back exactly, the infinity last."""
+    db = native("""
+        CREATE STREAM r (b BIGINT NOT NULL, x DOUBLE NOT NULL);
+        CREATE MATERIALIZED VIEW v AS SELECT sum(b) AS b, sum(x) AS x, count(*) AS n FROM r;
+    """)
+    high = 2**63 - 1
+    for op, row in (("+", (0, 0.0)), ("+", (high, 0.5)), ("+", (-high, 1.0)), ("-", (0, 0.0)), ("+", (high, INF))):
+        db.apply([(op, "r", row)])
+    assert list(db.engine.table("r")) != [(high, 0.5), (-high, 1.0), (high, INF)]
+    with pytest.raises(OverflowError_):
+        db.insert("r", [(0, -INF), (1, 1.0)])
+    assert db.view("v").rows() == [(high, INF, 3)]
+    db.delete("r", (high, INF))
+    assert db.view("v").rows() == [(0, 1.5, 2)]
+
+
+# -- keys of two scales ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("precision", "scale"), [(10, 2), (38, 25)])
+def test_integers_that_a_decimal_key_cannot_hold(precision: int, scale: int) -> None:
+    """10¹⁷ in hundredths is no 64-bit number, and 10²⁵, by which 2 becomes a DECIMAL(38,25), no literal of C++.
+
+    ``w`` looks the key up twice, for a sum and its count: it is not made before the tests that it can be made.
+    """
+    db = native(f"""
+        CREATE STREAM r (k BIGINT NOT NULL);
+        CREATE STREAM s (p DECIMAL({precision},{scale}) NOT NULL, y BIGINT NOT NULL);
+        CREATE MATERIALIZED VIEW v AS SELECT r.k, count(*) AS n FROM r, s WHERE r.k = s.p GROUP BY r.k;
+        CREATE MATERIALIZED VIEW w AS
+          SELECT r.k, count(*) AS n FROM r WHERE 3 < (SELECT sum(s.y) FROM s WHERE s.p = r.k) GROUP BY r.k;
+    """)
+    db.insert("s", [(Decimal("1.5"), 4), (Decimal(2), 3)])
+    for k in (2, 10**17, -(10**17), 2**63 - 1, -(2**63)):
+        db.insert("r", (k,))
+    assert (db.view("v").rows(), db.view("w").rows()) == ([(2, 1)], [])
+    db.insert("s", [(Decimal(2), 1), (Decimal("-0.5"), 2)])
+    assert (db.view("v").rows(), db.view("w").rows()) == ([(2, 2)], [(2, 1)])
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
 
 
 def test_names_that_mean_something_to_cpp() -> None:

@@ -21,10 +21,14 @@ from viewlet.workloads.queries import FINANCE, PAPER_QUERIES, TPCH, PaperQuery
 from viewlet.workloads.streams import NATION
 
 Maker = Callable[..., BulkStream]
-STREAMS = pytest.mark.parametrize("make", [bulk.order_book, bulk.tpch])
+GROWING: list[Maker] = [bulk.order_book, bulk.tpch]
+FULL_SIZE: dict[Maker, int] = {bulk.deep_book: 1, bulk.customers_and_orders: 2}  # so many events load a live row
+STREAMS = pytest.mark.parametrize("make", [*GROWING, *FULL_SIZE])
 
 
 def small(make: Maker, seed: int = 1, events: int = 3000) -> BulkStream:
+    if make in FULL_SIZE:
+        return make(seed, 100, events - 100 * FULL_SIZE[make])
     return make(seed, events, live=200) if make is bulk.order_book else make(seed, events, scale=0.001, live=200)
 
 
@@ -44,7 +48,7 @@ def test_a_delete_repeats_a_row_that_is_there(make: Maker) -> None:
 
 
 @pytest.mark.parametrize("events", [0, 1, 150, 200, 201, 230, 2000])
-@STREAMS
+@pytest.mark.parametrize("make", GROWING)
 def test_there_are_as_many_events_as_asked_for(make: Maker, events: int) -> None:
     stream = small(make, events=events)
     assert len(stream) == len(list(stream.events())) == events
@@ -55,6 +59,29 @@ def test_the_book_stays_near_its_size() -> None:
     sizes = list(accumulate(int(op) for op in stream.ops))[2000:]
     assert 850 < min(sizes) <= max(sizes) < 1150
     assert {row[2] for _, _, row in stream.events()} == set(range(10))
+
+
+@pytest.mark.parametrize("events", [0, 1, 2, 3, 4, 5, 500])
+@pytest.mark.parametrize("make", FULL_SIZE)
+def test_a_book_of_a_given_size_is_loaded_first_and_keeps_its_size(make: Maker, events: int) -> None:
+    load = 50 * FULL_SIZE[make]
+    stream = make(1, 50, events)
+    sizes = list(accumulate(int(op) for op in stream.ops))
+    assert len(stream) == load + events
+    assert sizes[:load] == list(range(1, load + 1))
+    assert set(sizes[load:]) <= {load - 1, load}
+
+
+def test_hardly_two_orders_of_a_deep_book_are_alike() -> None:
+    for table in bulk.deep_book(1, 20_000, 0).tables.values():
+        for column in ("t", "volume", "price"):
+            assert len(table[column].unique()) > 0.9 * len(table), column
+
+
+def test_a_customer_keeps_his_key_and_nation_when_his_balance_changes() -> None:
+    customers = [row for _, name, row in small(bulk.customers_and_orders).events() if name == "customer"]
+    assert len({row[0] for row in customers}) == len({row[:3] for row in customers}) == 100
+    assert len({row[3] for row in customers}) > 500
 
 
 def test_volumes_are_whole_and_prices_are_ticks() -> None:
@@ -125,6 +152,17 @@ def test_the_answer_is_there_and_changes(query: PaperQuery) -> None:
     }
     assert "[]" not in answers
     assert len(answers) >= (3 if query.name != "q11" else 1)  # Q11's relations are complete by then
+
+
+@pytest.mark.parametrize("live", [100, 2000])
+@pytest.mark.parametrize("name", ["vwap", "mst", "psp", "axf", "bsp", "q22"])
+def test_the_inequality_queries_have_an_answer_at_every_size(name: str, live: int) -> None:
+    query = PAPER_QUERIES[name]
+    make: Maker = bulk.deep_book if query.schema == FINANCE else bulk.customers_and_orders
+    stream = make(1, live, 40)
+    answers = [_answer(query, stream.between(0, len(stream) - left)) for left in (0, 40)]
+    assert answers[0] != answers[1]
+    assert all(rows and None not in rows[0] for rows in answers)
 
 
 def _answer(query: PaperQuery, stream: BulkStream) -> list[tuple[object, ...]]:

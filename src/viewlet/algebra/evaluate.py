@@ -225,14 +225,17 @@ def join_order(factors: tuple[Query, ...], bound: frozenset[str]) -> tuple[Query
         if not ready:
             missing = ", ".join(sorted(frozenset().union(*map(inputs, rest)) - bound))
             raise ValueError(f"no order gives {missing} a value in {' * '.join(f.text for f in factors)}")
-        chosen = min(ready, key=lambda f: _effort(f, bound))
+        chosen = min(ready, key=lambda f: effort(f, bound))
         rest.remove(chosen)
         order.append(chosen)
         bound |= outputs(chosen)
     return tuple(order)
 
 
-def _effort(f: Query, bound: frozenset[str]) -> tuple[int, int]:
+LOOP, SCAN = (5, 0), (6, 0)  # from here on a factor loops over what agrees with it, or over all there is
+
+
+def effort(f: Query, bound: frozenset[str]) -> tuple[int, int]:
     """Cheapest first; a nested aggregate before a loop, so that it is computed once and not once per row."""
     loops = len(outputs(f) - bound)
     match f:

@@ -213,21 +213,26 @@ def _join(queries: tuple[Query, ...]) -> Query:
     constant: Number = 1
     for q in queries:
         for f in factors(q):
-            match f:
-                case Value(Const(int() | Fraction() as value, "number")):
-                    constant = exact(constant * value)
-                case Compare() | Exists() | Bind():
-                    kept[f] = None
-                case _ if f in kept:
-                    repeated.append(f)
-                case _:
-                    kept[f] = None
+            value = _constant(f)
+            if value is not None:
+                constant = exact(constant * value)
+            elif f not in kept:
+                kept[f] = None
+            elif not isinstance(f, (Compare, Exists, Bind)):
+                repeated.append(f)
     if constant == 0:
         return ZERO
     result = [*kept, *repeated]
     if constant != 1:
         result.append(Value(number(constant)))
     return ordered_join(tuple(sorted(result, key=canonical_order)))
+
+
+def _constant(f: Query) -> Number | None:
+    """c where the factor is {⟨⟩ ↦ c}."""
+    if not isinstance(f, Value) or not isinstance(f.term, Const) or f.term.kind != "number":
+        return None
+    return f.term.value if isinstance(f.term.value, (int, Fraction)) else None
 
 
 def ordered_join(parts: tuple[Query, ...]) -> Query:
@@ -272,9 +277,9 @@ def scale(c: Number, q: Query) -> Query:
 def split_coefficient(q: Query) -> tuple[Number, Query]:
     """c · Q as (c, Q)."""
     for i, f in enumerate(factors(q)):
-        match f:
-            case Value(Const(int() | Fraction() as value, "number")):
-                return value, ordered_join(factors(q)[:i] + factors(q)[i + 1 :])
+        value = _constant(f)
+        if value is not None:
+            return value, ordered_join(factors(q)[:i] + factors(q)[i + 1 :])
     return 1, q
 
 

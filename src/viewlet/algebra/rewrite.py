@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Generic, TypeVar, get_args
 
-from viewlet.algebra.query import Query, map_children
+from viewlet.algebra.query import Query, children, map_children
 
 C = TypeVar("C")
 
@@ -84,7 +84,12 @@ def rewrite(
         return memo[q]
 
     def normal(child: Query) -> Query:
-        return memo[child] if child in memo else rewrite(child, rules, context, trace, memo)
+        known = memo.get(child)
+        if known is not None:
+            return known
+        if not _about(type(child), rules) and not children(child):
+            return child  # most are: relations, views, values
+        return rewrite(child, rules, context, trace, memo)
 
     start = q
     fired: list[str] = []

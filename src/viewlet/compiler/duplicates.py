@@ -63,7 +63,7 @@ def _least(q: Query, colors: dict[str, str], budget: list[int]) -> tuple[str, tu
 
 
 def refine(q: Query, colors: dict[str, str]) -> dict[str, str]:
-    """Recolour by occurrences until the number of colours no longer grows."""
+    """Recolour by occurrences until the number of colours no longer grows, or cannot grow further."""
     places: list[tuple[str, tuple[str, ...]]] = []
     _leaves(q, "", places)
     while True:
@@ -74,7 +74,7 @@ def refine(q: Query, colors: dict[str, str]) -> dict[str, str]:
                 seen[n].append(f"{context}#{i}({palette})")
         signatures = {v: (colors[v], tuple(sorted(seen[v]))) for v in colors}
         ranks = {s: f"{i:03d}" for i, s in enumerate(sorted(set(signatures.values())))}
-        if len(ranks) == len(set(colors.values())):
+        if len(ranks) in (len(colors), len(set(colors.values()))):
             return {v: ranks[signatures[v]] for v in colors}
         colors = {v: ranks[signatures[v]] for v in colors}
 

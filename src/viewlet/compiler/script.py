@@ -14,12 +14,13 @@ from viewlet.algebra.verify import verify
 from viewlet.compiler.catalog import Catalog
 from viewlet.compiler.context import Context
 from viewlet.compiler.order import order_statements
+from viewlet.compiler.reuse import Reuse
 from viewlet.compiler.search import cheapest_choices, total_cost
 from viewlet.compiler.simplify import simplify
 from viewlet.compiler.strategy import Choice, Strategy, strategy_named
 from viewlet.compiler.transform import Compilation
 from viewlet.errors import Error
-from viewlet.program.trigger import Program, Result, Script, Trigger
+from viewlet.program.trigger import Event, Program, Result, Script, Statement, Trigger
 from viewlet.program.verify import verify_program
 from viewlet.schema import Relation
 
@@ -127,13 +128,23 @@ def _root(compilation: Compilation, result: Result) -> Result:
     lookups = tuple(
         (var, root(f"{result.name}_{var}", q, f"an aggregate of {result.name}")) for var, q in result.lookups
     )
-    return replace(result, rows=rows, lookups=lookups)
+    extremes = tuple(
+        replace(e, query=root(f"{result.name}_{e.var}", e.query, f"the values of a MIN or MAX of {result.name}"))
+        for e in result.extremes
+    )
+    return replace(result, rows=rows, lookups=lookups, extremes=extremes)
 
 
 def _triggers(compilation: Compilation) -> tuple[Trigger, ...]:
     everything = union(*(Rel(r.name, ()) for r in compilation.relations))
+    reuse = Reuse(compilation.trace)
+
+    def statements(event: Event) -> list[Statement]:
+        found = compilation.statements[event]
+        return reuse.statements(found, event) if compilation.strategy.depth == "recursive" else found
+
     return tuple(
-        Trigger(event, order_statements(compilation.statements[event], compilation.catalog.views))
+        Trigger(event, order_statements(statements(event), compilation.catalog.views))
         for events in compilation.events(everything)
         for event in events
         if event in compilation.statements

@@ -38,6 +38,8 @@ from viewlet.algebra.rewrite import Rule, Trace, rewrite, rule
 from viewlet.algebra.terms import COMPARISONS, ONE_TERM, ZERO_TERM, Const, Op, Term, Var, free, op
 from viewlet.compiler.context import Context
 
+Computed = tuple[str, Term, Bind]  # x, t and the binding x := t
+
 
 @lru_cache(maxsize=1 << 16)
 def columns(q: Query) -> frozenset[str]:
@@ -197,28 +199,51 @@ def unify_binding(q: Query, context: Context) -> Query | None:
     if product is None:
         return None
     group, parts = product
-    computed, used = _computed(parts)
+    computed: list[Computed] = [
+        (f.var, f.query.term, f) for f in parts if isinstance(f, Bind) and isinstance(f.query, Value)
+    ]
+    if computed and not isinstance(q, Sum):
+        used = _used(parts)
+        computed = [c for c in computed if c[0] in used]  # the others only give a value a name
+    after = _unify_given(computed, parts, group, context)
+    if after is not None and after != q:
+        return after
     for x, term, f in computed:
-        if isinstance(q, Sum) or x in used:  # else it only gives a value a name
-            after = _unify(x, term, without(parts, f), group, context)
-            if after is not None and after != q:
-                return after
+        after = _unify(x, term, without(parts, f), group, context)
+        if after is not None and after != q:
+            return after
     return None
 
 
-def _computed(parts: tuple[Query, ...]) -> tuple[list[tuple[str, Term, Query]], set[str]]:
-    """The bindings x := t as (x, t, binding), and every variable that has another use than one such x."""
-    found: list[tuple[str, Term, Query]] = []
-    names: set[str] = set()
+def _used(parts: tuple[Query, ...]) -> set[str]:
+    """Every variable that has another use than to be the x of one binding x := t."""
+    named: set[str] = set()
     used: set[str] = set()
     for f in parts:
         if isinstance(f, Bind) and isinstance(f.query, Value):
-            used |= names & {f.var} | inputs(f)
-            names.add(f.var)
-            found.append((f.var, f.query.term, f))
+            used |= named & {f.var} | inputs(f)
+            named.add(f.var)
         else:
             used |= variables(f)
-    return found, used
+    return used
+
+
+def _unify_given(
+    computed: list[Computed], parts: tuple[Query, ...], group: frozenset[str], context: Context
+) -> Query | None:
+    """:func:`_unify` at once of all x := t with t a bound variable: the delta of R has one for each column of R.
+
+    Not where some binding is a test, since its variable has a value already.
+    """
+    given = [f for _, term, f in computed if isinstance(term, Var) and term.name in context.bound]
+    named = [f.var for f in parts if isinstance(f, Bind)]
+    if len(given) < 2 or len(set(named)) < len(named) or not context.bound.isdisjoint(named):
+        return None
+    rest = ordered_join(tuple(f for f in parts if f not in given))
+    by = {x: term for x, term, f in computed if f in given}
+    after = substitute(rest, by)
+    kept = ((group - by.keys()) | context.bound) & outputs(after)
+    return join(*(f for f in given if f.var in group), sum_(kept, after))
 
 
 def _unify(x: str, term: Term, rest: Query, group: frozenset[str], context: Context) -> Query | None:

@@ -230,11 +230,15 @@ def aim(view: ViewDefinition, expression: Query, context: Context) -> Statement:
     """Q[x] += (x := @p) ⋈ E  as  Q[@p] += E."""
     shared = set.intersection(*(set(factors(b)) for b in branches(expression)))
     columns: dict[str, Term] = {}
+    aimed: set[Query] = set()
     for f in sorted(shared, key=lambda f: f.text):
         match f:
             case Bind(x, Value(Var(p))) if p in context.bound and x in view.outputs and x not in columns:
                 columns[x] = Var(p)
-                expression = union(*(join(*(g for g in factors(b) if g != f)) for b in branches(expression)))
+                aimed.add(f)
+    if not aimed:
+        return Statement(view.read, "+=", expression)
+    expression = union(*(join(*(f for f in factors(b) if f not in aimed)) for b in branches(expression)))
     target = substitute(view.read, columns)
     assert isinstance(target, View)
     return Statement(target, "+=", substitute(expression, columns))

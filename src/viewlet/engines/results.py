@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 
 from viewlet.algebra.evaluate import Env, Key, Reader, evaluate, scalar
 from viewlet.algebra.query import outputs
 from viewlet.algebra.terms import Scalar, Var, evaluate_term
-from viewlet.program.trigger import Result, ResultColumn
+from viewlet.program.trigger import Extreme, Result, ResultColumn
 
 Row = tuple[int, Key]  # how often, and the columns' values
 
@@ -20,8 +21,10 @@ def result_rows(result: Result, read: Reader, key: Mapping[str, Scalar] | None =
         names = tuple(sorted(outputs(result.rows)))
         entries = evaluate(result.rows, read, names, key)
         keys = [(dict(zip(names, k, strict=True)), _weight(result, m)) for k, m in entries.items()]
+    ends = [(e.var, _ends(e, read, key or {})) for e in result.extremes]
     for env, weight in keys:
         env |= {name: scalar(q, frozenset(env))(env, read) for name, q in result.lookups}
+        env |= {name: end(env) for name, end in ends}
         if result.having is None or evaluate_term(result.having, env) is True:
             yield weight, _columns(result, env)
 
@@ -34,6 +37,27 @@ def key_columns(result: Result) -> tuple[ResultColumn, ...]:
         if isinstance(column.term, Var) and column.term.name in keys:
             found.setdefault(column.term.name, column)
     return tuple(found.values())
+
+
+def _ends(extreme: Extreme, read: Reader, key: Mapping[str, Scalar]) -> Callable[[Env], Scalar]:
+    """The extreme of the group that an environment names: one pass over the entries that agree with ``key``."""
+    names = tuple(sorted(outputs(extreme.query) - {extreme.key}))
+    better = max if extreme.end == "greatest" else min
+    found: dict[Key, Scalar] = {}
+    for (value, *group), _ in evaluate(extreme.query, read, (extreme.key, *names), key).items():
+        same = tuple(map(_one_nan, group))
+        found[same] = better(found.get(same, value), value, key=_order)
+    return lambda env: found.get(tuple([_one_nan(env[n]) for n in names]))
+
+
+def _order(value: Scalar) -> tuple[bool, Scalar]:
+    """NaN is the greatest number; texts go by code points, as their UTF-8 bytes do."""
+    return value != value, value
+
+
+def _one_nan(value: Scalar) -> Scalar:
+    """NaN equals NaN as a key of the native engine, and only the very same one does here."""
+    return math.nan if value != value else value  # type: ignore[return-value]  # a NaN is no rational number
 
 
 def _columns(result: Result, env: Env) -> Key:

@@ -15,7 +15,8 @@ from typing_extensions import assert_never
 from viewlet.algebra.evaluate import Entries, Env, Key, Pattern, evaluate
 from viewlet.algebra.query import Atom, Delta, Rel, View, relations
 from viewlet.algebra.terms import Number
-from viewlet.engines.store import Cache, Content, Held, Map
+from viewlet.engines.ordered import Held
+from viewlet.engines.store import Cache, Content, Map
 from viewlet.engines.tables import tables_reader
 from viewlet.errors import OverflowError_
 from viewlet.program.encoding import AS_IT_IS, Codec, Row, row_codec

@@ -8,8 +8,8 @@ from typing import Any
 
 from viewlet.algebra.evaluate import UNBOUND
 from viewlet.algebra.terms import exact
+from viewlet.engines.ordered import Held, Ordered
 
-Held = tuple[Any, ...]  # a key as a store holds it: cells or scalars
 Content = dict[Held, Any]  # ↦ the multiplicity, a number or its units
 Positions = tuple[int, ...]
 Index = dict[Any, dict[Held, None]]  # the value at a position, or the values at some, ↦ the keys that have them
@@ -25,6 +25,7 @@ class Map:
         self.content: Content = {}
         self._indexes: dict[Positions, Index] = {}
         self._places: list[tuple[Callable[[Held], Any], Index]] = []
+        self._orders: dict[tuple[Positions, int], Ordered] = {}
         self.update(entries or {})
 
     def __len__(self) -> int:
@@ -48,6 +49,7 @@ class Map:
             self.create(key, exact(m))
         elif after := exact(before + m):
             self.content[key] = after
+            self._touch(key)
         else:
             self.drop(key)
 
@@ -57,6 +59,7 @@ class Map:
             self.content[key] = m
             for at, index in self._places:
                 index.setdefault(at(key), {})[key] = None
+            self._touch(key)
 
     def drop(self, key: Held) -> None:
         """R(t⃗) := 0 where it is not."""
@@ -67,6 +70,7 @@ class Map:
             del keys[key]
             if not keys:
                 del index[bound]
+        self._touch(key)
 
     def update(self, entries: Mapping[Held, Any]) -> None:
         """R += S."""
@@ -75,6 +79,8 @@ class Map:
 
     def replace(self, entries: Mapping[Held, Any]) -> None:
         """R := S. The dictionaries stay the same objects: generated code holds on to them."""
+        for order in self._orders.values():
+            order.touched |= dict.fromkeys(self.content)
         self.content.clear()
         for index in self._indexes.values():
             index.clear()
@@ -90,6 +96,16 @@ class Map:
                 yield pattern, m
         else:
             yield from self.slice(positions, itemgetter(*positions)(pattern))
+
+    def ordered(self, slice_at: Positions, key_at: int) -> Ordered:
+        """The entries in the order of one column, for each slice; whoever changes a value then has to touch its key."""
+        if (slice_at, key_at) not in self._orders:
+            self._orders[slice_at, key_at] = Ordered(self.content, slice_at, key_at)
+        return self._orders[slice_at, key_at]
+
+    def _touch(self, key: Held) -> None:
+        for order in self._orders.values():
+            order.touched[key] = None
 
     def index(self, positions: Positions) -> Index:
         if positions not in self._indexes:

@@ -12,9 +12,23 @@ from itertools import count
 
 from viewlet.algebra.query import Query, Value, View, atoms, join, negate
 from viewlet.algebra.terms import Var
-from viewlet.program.loops import Block, Get, Group, Let, Loop, Nonzero, Same, Step, Test, Total
+from viewlet.program.loops import (
+    Block,
+    EachSlice,
+    Extremum,
+    Get,
+    Let,
+    Loop,
+    Nonzero,
+    RangeSum,
+    Runs,
+    Same,
+    Step,
+    Test,
+    Total,
+)
 from viewlet.program.lower import Lowering, Scope
-from viewlet.program.names import Names, bound_names, columns_of, renamed
+from viewlet.program.names import DEFINE, Names, bound_names, columns_of, renamed
 from viewlet.program.trigger import Program, Statement, Trigger
 
 
@@ -26,6 +40,14 @@ class Pass:
     block: Block
     collect: bool
     reads: frozenset[str]  # views, and those that fill the view caches among them
+
+    @property
+    def fusible(self) -> bool:
+        """What is collected stays alone unless it replaces a map whole, without having been read itself."""
+        return not self.collect or all(
+            s.op == ":=" and not s.buffered and not s.target.inputs and s.target.name not in self.reads
+            for s in self.statements
+        )
 
     @property
     def writes(self) -> frozenset[str]:
@@ -74,20 +96,23 @@ def trigger_scope(program: Program, trigger: Trigger, statement: Statement) -> S
 
 def _place(done: list[Pass], new: Pass, numbers: Iterator[int]) -> None:
     """Into the latest pass that begins alike and that nothing keeps the statement from joining, else at the end."""
-    if not new.collect:
+    if new.fusible:
         for i in range(len(done) - 1, -1, -1):
             if _conflict(done[i], new):
                 break
-            if done[i].collect:
+            if not done[i].fusible or done[i].collect != new.collect:
                 continue
             taken = frozenset(bound_names(done[i].block))
             fresh = {v: f"{v}${next(numbers)}" for v in sorted(set(bound_names(new.block)) & taken)}
             block = merged(done[i].block, renamed(new.block, fresh))
             if block is not None:
                 together = done[i].statements + new.statements
-                done[i] = Pass(together, block, False, done[i].reads | new.reads)
+                done[i] = Pass(together, block, new.collect, done[i].reads | new.reads)
                 return
-    done.append(new)
+    at = len(done)
+    while not new.collect and at > 0 and done[at - 1].collect and not _conflict(done[at - 1], new):
+        at -= 1  # so that what is replaced whole stands together
+    done.insert(at, new)
 
 
 def _conflict(a: Pass, b: Pass) -> bool:
@@ -117,7 +142,7 @@ def merged(a: Block, b: Block) -> Block | None:
             continue
         names, head = found
         rest = renamed(b[1:], names)
-        if isinstance(head, (Let, Total, Group)):
+        if isinstance(head, DEFINE):
             return (*a[:i], head, *_either(a[i + 1 :], rest))
         return (*a[:i], head, *a[i + 1 :], *rest)
     return None
@@ -142,6 +167,11 @@ def _shared(a: Step, b: Step) -> tuple[Names, Step] | None:
         case (Loop(), Loop()) if a.source.name == b.source.name and type(a.source) is type(b.source):
             names = _same_loop(a, b)
             return None if names is None else ({}, replace(a, body=_either(a.body, renamed(b.body, names))))
+        case (EachSlice(), EachSlice()) if a.source.name == b.source.name:
+            names = _same_slices(a, b)
+            return None if names is None else ({}, replace(a, body=_either(a.body, renamed(b.body, names))))
+        case (RangeSum() | Runs() | Extremum(), RangeSum() | Runs() | Extremum()):
+            return ({b.var: a.var}, a) if _alike((a,), (b,)) else None
         case (Nonzero(), Nonzero()) if a.var == b.var:
             return {}, replace(a, body=_either(a.body, b.body))
         case (Total(), Total()):
@@ -152,7 +182,23 @@ def _shared(a: Step, b: Step) -> tuple[Names, Step] | None:
 
 def _same_loop(a: Loop, b: Loop) -> Names | None:
     """The variables of the second loop by their names in the first, where both go over the same entries."""
-    names = {b.value: a.value}
+    names = _same_columns(a, b)
+    if names is None:
+        return None
+    names[b.value] = a.value
+    empty = tuple(renamed((replace(loop, body=()),), named) for loop, named in ((a, {}), (b, names)))
+    return names if _alike(*empty) else None
+
+
+def _same_slices(a: EachSlice, b: EachSlice) -> Names | None:
+    names = _same_columns(a, b)
+    same = names is not None and renamed((replace(b, body=()),), names) == (replace(a, body=()),)
+    return names if same else None
+
+
+def _same_columns(a: Loop | EachSlice, b: Loop | EachSlice) -> dict[str, str] | None:
+    """The open columns of ``b`` by their names in ``a``, where both have the same ones open."""
+    names: dict[str, str] = {}
     for mine, other in zip(columns_of(a.source), columns_of(b.source), strict=True):
         if (mine in a.bound) != (other in b.bound) or (mine in a.bound and mine != other):
             return None

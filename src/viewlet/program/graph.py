@@ -152,8 +152,7 @@ def views_in(q: Query) -> tuple[str, ...]:
 
 
 def views_shown(result: Result) -> tuple[str, ...]:
-    rows = () if result.rows is None else (result.rows,)
-    return tuple(dict.fromkeys(name for q in (*rows, *(q for _, q in result.lookups)) for name in views_in(q)))
+    return tuple(dict.fromkeys(name for q in result.reads for name in views_in(q)))
 
 
 def part_for(program: Program, name: str) -> Program:

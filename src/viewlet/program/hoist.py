@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from viewlet.program.fuse import Pass, merged
-from viewlet.program.loops import Add, Block, Emit, Group, Let, Loop, Put, Total
+from viewlet.program.loops import LEAVES, Block, Group, Let, Loop, Total
 from viewlet.program.names import bound_names, columns_of, free_names, renamed
 
 Place = Callable[[str], str]  # a view ↦ the store that holds it; views of one store are looped over together
@@ -38,7 +38,7 @@ class Hoist:
                 uses = self.uses.setdefault(nameless(step), Uses(step))
                 uses.times += 1
                 uses.unconditional |= unconditional
-            if not isinstance(step, (Let, Add, Put, Emit)):
+            if not isinstance(step, LEAVES):
                 self.count(step.body, unconditional and isinstance(step, (Total, Group)))
 
     def without(self, block: Block) -> Block:
@@ -46,7 +46,7 @@ class Hoist:
         for i, step in enumerate(block):
             if isinstance(step, Total) and (name := self.names.get(nameless(step))):
                 return block[:i] + self.without(renamed(block[i + 1 :], {step.var: name}))
-            if not isinstance(step, (Let, Add, Put, Emit)):
+            if not isinstance(step, LEAVES):
                 inner = self.without(step.body)
                 if inner is not step.body:
                     return (*block[:i], replace(step, body=inner), *self.without(block[i + 1 :]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from viewlet.algebra.query import Atom, Compare
+from viewlet.algebra.query import Atom, Compare, View
 from viewlet.algebra.terms import Term
 
 
@@ -68,12 +68,115 @@ class Get:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """``body`` for each entry of ``source`` that agrees with the ``bound`` variables: a slice or a scan."""
+    """``body`` for each entry of ``source`` that agrees with the ``bound`` variables: a slice or a scan.
+
+    With an ``order``, of these only the entries in its ranges: what else is there is not looked at.
+    """
 
     source: Atom
     bound: frozenset[str]
     value: str
     body: Block
+    order: Order | None = None
+
+
+# -- ordered reads: the entries of a view in the order of one key column -----------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A comparison that the keys of an order meet from one of them on (``up``) or up to one.
+
+    Not ``holds``: the keys where it is not true, which lie on the other side.
+    """
+
+    compare: Compare
+    up: bool
+    nullable: bool
+    plain: bool
+    holds: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class InRun:
+    """The keys k in a run of ``runs``: [C(inside, k)] and not [C(outside, k)], where ``inner`` names C's other key.
+
+    ``up``: C holds for k from some key on.
+    """
+
+    runs: str
+    compare: Compare
+    inner: str
+    up: bool
+    nullable: bool
+    plain: bool
+
+
+Range = tuple[Cut | InRun, ...]  # the keys that all of them admit
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """By the column ``key``, the entries in any of the ``ranges``, which have no key in common.
+
+    ``single``: they admit one key at most, as where no smaller one is there.
+    """
+
+    key: str
+    ranges: tuple[Range, ...]
+    single: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RangeSum:
+    """``var`` = the sum of ``source`` where it agrees with ``bound`` and the key lies in the ranges."""
+
+    var: str
+    source: View
+    bound: frozenset[str]
+    order: Order
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """``var`` = the runs of keys for which the running sum ``total`` of ``source`` meets the test.
+
+    The sum runs over the entries that agree with ``bound``, in the order of ``key``: from the least key on, or
+    (``after``) from the greatest down. The test, monotone in ``total``, holds for great ones (``up``) or small ones.
+    """
+
+    var: str
+    source: View
+    bound: frozenset[str]
+    key: str
+    after: bool
+    total: str
+    test: Cut
+
+
+@dataclass(frozen=True, slots=True)
+class EachSlice:
+    """``body`` for every slice of ``source`` that agrees with ``bound``: its columns but ``key`` and the ``summed``."""
+
+    source: View
+    bound: frozenset[str]
+    key: str
+    summed: frozenset[str]
+    body: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Extremum:
+    """``var`` = the least (or ``greatest``) ``key`` of ``source`` where it agrees with ``bound``; NULL without any."""
+
+    var: str
+    source: View
+    bound: frozenset[str]
+    key: str
+    greatest: bool
+
+
+# -- sums and changes --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +234,16 @@ class Emit:
     view: str = ""
 
 
-Step = Let | Same | Test | Get | Loop | Total | Add | Nonzero | Group | Put | EachGroup | Emit
+Ordered = RangeSum | Runs | Extremum
+Leaf = Let | Ordered | Add | Put | Emit
+Step = Let | Same | Test | Get | Loop | EachSlice | Ordered | Total | Add | Nonzero | Group | Put | EachGroup | Emit
 Block = tuple[Step, ...]
+LEAVES = (Let, RangeSum, Runs, Extremum, Add, Put, Emit)  # the steps without a body
 
 
 def blocks(block: Block) -> Iterator[Block]:
     """A block and all blocks inside it."""
     yield block
     for step in block:
-        if not isinstance(step, (Let, Add, Put, Emit)):
+        if not isinstance(step, LEAVES):
             yield from blocks(step.body)

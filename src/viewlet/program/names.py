@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import overload
 
 from viewlet.algebra.query import Atom, Compare, Delta, Rel, View, rename
 from viewlet.algebra.terms import Var, free, substitute_term
 from viewlet.program.loops import (
+    LEAVES,
     Add,
     Block,
+    Cut,
     EachGroup,
+    EachSlice,
     Emit,
+    Extremum,
     Get,
     Group,
+    InRun,
     Let,
     Loop,
     Nonzero,
+    Order,
     Product,
     Put,
+    RangeSum,
+    Runs,
     Same,
     Step,
     Test,
@@ -27,6 +36,7 @@ from viewlet.program.loops import (
 )
 
 Names = Mapping[str, str]
+DEFINE = (Let, RangeSum, Runs, Extremum, Total, Group)  # the steps that name something for those after them
 
 
 def columns_of(atom: Atom) -> tuple[str, ...]:
@@ -41,19 +51,19 @@ def each_name_once(block: Block, taken: set[str], numbers: Iterator[int], keep: 
     done: Block = ()
     while block:
         step, rest = block[0], block[1:]
-        fresh = {v: f"{v}${next(numbers)}" for v in _binds(step) if v in taken and v not in keep}
+        fresh = {v: f"{v}${next(numbers)}" for v in binds(step) if v in taken and v not in keep}
         (step,) = renamed((step,), fresh)
-        if isinstance(step, (Let, Total, Group)):
+        if isinstance(step, DEFINE):
             rest = renamed(rest, fresh)
-        taken.update(_binds(step))
-        if not isinstance(step, (Let, Add, Put, Emit)):
+        taken.update(binds(step))
+        if not isinstance(step, LEAVES):
             inside = keep | frozenset(_group_keys(step)) if isinstance(step, Group) else keep
             step = replace(step, body=each_name_once(step.body, taken, numbers, inside))
         done, block = (*done, step), rest
     return done
 
 
-def _binds(step: Step) -> tuple[str, ...]:
+def binds(step: Step) -> tuple[str, ...]:
     """The names that a step itself gives values to: in its body, or from there on."""
     match step:
         case Let(var, _, _) | Total(var, _):
@@ -62,10 +72,28 @@ def _binds(step: Step) -> tuple[str, ...]:
             return (var, *_group_keys(step))
         case Get(_, value, _):
             return (value,)
-        case Loop(source, bound, value, _):
-            return (value, *dict.fromkeys(v for v in columns_of(source) if v not in bound))
+        case Loop(source, bound, value, _, order):
+            return (value, *_open(source, bound), *_locals(order))
+        case EachSlice(source, bound, _, _, _):
+            return _open(source, bound)
+        case RangeSum(var, source, bound, order):
+            return (var, *_open(source, bound), *_locals(order))
+        case Runs(var, source, bound, _, _, total, _):
+            return (var, total, *_open(source, bound))
+        case Extremum(var, source, bound, _, _):
+            return (var, *_open(source, bound))
         case _:
             return ()
+
+
+def _open(source: Atom, bound: frozenset[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(v for v in columns_of(source) if v not in bound))
+
+
+def _locals(order: Order | None) -> tuple[str, ...]:
+    """What a run's condition calls the run's own keys."""
+    cuts = (cut for cuts in order.ranges for cut in cuts) if order else ()
+    return tuple(dict.fromkeys(cut.inner for cut in cuts if isinstance(cut, InRun)))
 
 
 def _group_keys(group: Group) -> tuple[str, ...]:
@@ -76,23 +104,9 @@ def _group_keys(group: Group) -> tuple[str, ...]:
 def bound_names(block: Block) -> Iterator[str]:
     """The names that a block gives values to, in order."""
     for step in block:
-        match step:
-            case Let(var, _, _):
-                yield var
-            case Get(_, value, body):
-                yield value
-                yield from bound_names(body)
-            case Loop(source, bound, value, body):
-                yield value
-                yield from dict.fromkeys(v for v in columns_of(source) if v not in bound)
-                yield from bound_names(body)
-            case Total(var, body) | Group(var, body):
-                yield var
-                yield from bound_names(body)
-            case Same(body=body) | Test(body=body) | Nonzero(body=body) | EachGroup(body=body):
-                yield from bound_names(body)
-            case Add() | Put() | Emit():
-                pass
+        yield from (step.name,) if isinstance(step, Group) else binds(step)
+        if not isinstance(step, LEAVES):
+            yield from bound_names(step.body)
 
 
 def renamed(block: Block, names: Names) -> Block:
@@ -113,13 +127,12 @@ def _renamed(step: Step, names: Names) -> Step:
             return Let(name(var), substitute_term(term, terms), plain)
         case Same(var, term, plain, body):
             return Same(name(var), substitute_term(term, terms), plain, renamed(body, names))
-        case Test(Compare(op, left, right), nullable, plain, body):
-            compare = Compare(op, substitute_term(left, terms), substitute_term(right, terms))
-            return Test(compare, nullable, plain, renamed(body, names))
+        case Test(compare, nullable, plain, body):
+            return Test(_renamed_compare(compare, names), nullable, plain, renamed(body, names))
         case Get(source, value, body):
             return Get(_atom(source, names), name(value), renamed(body, names))
-        case Loop(source, bound, value, body):
-            return Loop(_atom(source, names), frozenset(map(name, bound)), name(value), renamed(body, names))
+        case Loop() | EachSlice() | RangeSum() | Runs() | Extremum():
+            return _renamed_read(step, names)
         case Total(var, body):
             return Total(name(var), renamed(body, names))
         case Add(var, p):
@@ -136,10 +149,58 @@ def _renamed(step: Step, names: Names) -> Step:
             return Emit(tuple(map(name, key)), product(p), view)
 
 
+def _renamed_read(step: Loop | EachSlice | RangeSum | Runs | Extremum, names: Names) -> Step:
+    def name(v: str) -> str:
+        return names.get(v, v)
+
+    bound = frozenset(map(name, step.bound))
+    match step:
+        case Loop(source, _, value, body, order):
+            ordered = None if order is None else renamed_order(order, names)
+            return Loop(_atom(source, names), bound, name(value), renamed(body, names), ordered)
+        case EachSlice(source, _, key, summed, body):
+            summed = frozenset(map(name, summed))
+            return EachSlice(_view(source, names), bound, name(key), summed, renamed(body, names))
+        case RangeSum(var, source, _, order):
+            return RangeSum(name(var), _view(source, names), bound, renamed_order(order, names))
+        case Runs(var, source, _, key, after, total, test):
+            test = _renamed_cut(test, names)
+            return Runs(name(var), _view(source, names), bound, name(key), after, name(total), test)
+        case Extremum(var, source, _, key, greatest):
+            return Extremum(name(var), _view(source, names), bound, name(key), greatest)
+
+
 def _atom(atom: Atom, names: Names) -> Atom:
     found = rename(atom, names)
     assert isinstance(found, (Rel, Delta, View))
     return found
+
+
+def _view(view: View, names: Names) -> View:
+    found = rename(view, names)
+    assert isinstance(found, View)
+    return found
+
+
+def _renamed_compare(compare: Compare, names: Names) -> Compare:
+    terms = {v: Var(n) for v, n in names.items()}
+    return Compare(compare.op, substitute_term(compare.left, terms), substitute_term(compare.right, terms))
+
+
+def renamed_order(order: Order, names: Names) -> Order:
+    ranges = tuple(tuple(_renamed_cut(cut, names) for cut in cuts) for cuts in order.ranges)
+    return replace(order, key=names.get(order.key, order.key), ranges=ranges)
+
+
+@overload
+def _renamed_cut(cut: Cut, names: Names) -> Cut: ...
+@overload
+def _renamed_cut(cut: Cut | InRun, names: Names) -> Cut | InRun: ...
+def _renamed_cut(cut: Cut | InRun, names: Names) -> Cut | InRun:
+    cut = replace(cut, compare=_renamed_compare(cut.compare, names))
+    if isinstance(cut, Cut):
+        return cut
+    return replace(cut, runs=names.get(cut.runs, cut.runs), inner=names.get(cut.inner, cut.inner))
 
 
 def free_names(block: Block) -> frozenset[str]:
@@ -150,7 +211,7 @@ def free_names(block: Block) -> frozenset[str]:
 def _used(block: Block) -> Iterator[str]:
     for step in block:
         yield from _used_by(step)
-        if not isinstance(step, (Let, Add, Put, Emit)):
+        if not isinstance(step, LEAVES):
             yield from _used(step.body)
 
 
@@ -162,8 +223,13 @@ def _used_by(step: Step) -> Iterator[str]:
             yield from {var, *free(term)}
         case Test(compare, _, _, _):
             yield from free(compare.left) | free(compare.right)
-        case Get(source, _, _) | Loop(source, _, _, _):
+        case Get(source, _, _) | EachSlice(source, _, _, _, _) | Extremum(_, source, _, _, _):
             yield from columns_of(source)
+        case Loop(source, _, _, _, order) | RangeSum(_, source, _, order):
+            yield from columns_of(source)
+            yield from _used_in(order)
+        case Runs(_, source, _, _, _, _, test):
+            yield from {*columns_of(source), *free(test.compare.left), *free(test.compare.right)}
         case Add(var, product) | Put(var, _, product):
             yield from {var, *(v for f in product for v in free(f.term))}
             if isinstance(step, Put):
@@ -176,3 +242,10 @@ def _used_by(step: Step) -> Iterator[str]:
                 yield from step.keys
         case Total() | Group():
             pass
+
+
+def _used_in(order: Order | None) -> Iterator[str]:
+    for cut in (cut for cuts in order.ranges for cut in cuts) if order else ():
+        yield from free(cut.compare.left) | free(cut.compare.right)
+        if isinstance(cut, InRun):
+            yield cut.runs

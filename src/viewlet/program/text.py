@@ -22,7 +22,17 @@ from typing import Literal, TypeVar, get_args
 from viewlet.algebra.query import Query, View
 from viewlet.algebra.terms import Const, number, string
 from viewlet.algebra.text import NAME, Reader, pretty
-from viewlet.program.trigger import Event, Program, Result, ResultColumn, Statement, Trigger, ViewDefinition
+from viewlet.program.trigger import (
+    End,
+    Event,
+    Extreme,
+    Program,
+    Result,
+    ResultColumn,
+    Statement,
+    Trigger,
+    ViewDefinition,
+)
 from viewlet.schema import Column, Kind, Relation, Type
 
 T = TypeVar("T")
@@ -108,6 +118,9 @@ def _result_lines(r: Result) -> Iterator[str]:
     for name, query in r.lookups:
         start = f"lookup {name} :="
         yield start + _after(query, len(start), 2)
+    for e in r.extremes:
+        start = f"extreme {e.var} := {e.end} {e.key} of"
+        yield start + _after(e.query, len(start), 2)
     if r.having is not None:
         yield f"having {r.having.text}"
     if not r.distinct:
@@ -262,11 +275,12 @@ class ProgramReader(Reader):
         columns = tuple(self.while_next(("column",), self.result_column))
         rows = self.rows()
         lookups = tuple(self.while_next(("lookup",), self.lookup))
+        extremes = tuple(self.while_next(("extreme",), self.extreme))
         having = self.line(self.term) if self.take("having") else None
         distinct = not self.take("as", "often", "as", "counted", ";")
         sql = self.optional_string("sql")
         self.expect("}")
-        return Result(name, columns, rows, lookups, having, distinct, sql)
+        return Result(name, columns, rows, lookups, having, distinct, sql, extremes)
 
     def result_column(self) -> ResultColumn:
         self.expect("column")
@@ -285,3 +299,15 @@ class ProgramReader(Reader):
         name = self.name()
         self.expect(":=")
         return name, self.line(self.query)
+
+    def extreme(self) -> Extreme:
+        """``extreme m := least k of Q;``"""
+        self.expect("extreme")
+        name = self.name()
+        self.expect(":=")
+        end: End = "least" if self.take("least") else "greatest"
+        if end == "greatest":
+            self.expect("greatest")
+        key = self.name()
+        self.expect("of")
+        return Extreme(name, end, key, self.line(self.query))

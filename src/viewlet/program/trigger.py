@@ -97,6 +97,24 @@ class ResultColumn:
     term: Term
 
 
+End = Literal["least", "greatest"]
+
+
+@dataclass(frozen=True, slots=True)
+class Extreme:
+    """SQL's MIN and MAX at the top of a view: ``var`` is the least or greatest ``key`` that a row's group has.
+
+    ``query`` gives ``key`` and some of the result's key variables; its multiplicities count rows. The group has the
+    keys whose multiplicity is not 0 where those variables agree with the row, and ``var`` is NULL where it has none.
+    The count is all that an insert or delete changes: whoever reads looks at one end. NULL is never a key.
+    """
+
+    var: str
+    end: End
+    key: str
+    query: Query
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """How the rows of a SQL view are read off its ring-valued maps: what is not linear at the top happens here.
@@ -104,10 +122,10 @@ class Result:
     ``rows`` enumerates the row keys (its outputs, which are variables of the terms); its multiplicity counts the
     underlying rows, and a key is there while that is not 0. ``rows`` is None for an aggregate without GROUP BY: exactly
     one row. ``lookups`` give further variables: the multiplicity of a closed query at the row's key (0 where absent);
-    the outputs of each are among the key variables. ``having``, if any, must be TRUE. ``distinct``: a key is one row;
-    else it is as many rows as its multiplicity.
+    the outputs of each are among the key variables. ``extremes`` give more. ``having``, if any, must be TRUE.
+    ``distinct``: a key is one row; else it is as many rows as its multiplicity.
 
-    Before compilation ``rows`` and ``lookups`` hold definitions, after it reads of views.
+    Before compilation ``rows``, ``lookups`` and ``extremes`` hold definitions, after it reads of views.
     """
 
     name: str
@@ -117,6 +135,13 @@ class Result:
     having: Term | None = None
     distinct: bool = True
     sql: str = ""
+    extremes: tuple[Extreme, ...] = ()
+
+    @property
+    def reads(self) -> tuple[Query, ...]:
+        """Every query that a row is read off."""
+        rows = () if self.rows is None else (self.rows,)
+        return (*rows, *(q for _, q in self.lookups), *(e.query for e in self.extremes))
 
 
 @dataclass(frozen=True)
@@ -140,6 +165,7 @@ class Program:
     strategy: str
     dialect: Literal["sql", "paper"] = "sql"
     source: str = ""
+    ordered: bool = True  # False: without ordered access paths, as in the paper
     trace: Trace = field(default_factory=Trace, compare=False)
     statistics: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}), compare=False)
 

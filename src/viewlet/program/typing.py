@@ -34,18 +34,25 @@ from viewlet.program.loops import (
     Add,
     Block,
     EachGroup,
+    EachSlice,
     Emit,
+    Extremum,
     Get,
     Group,
+    InRun,
     Let,
     Loop,
     Nonzero,
+    Order,
     Product,
     Put,
+    RangeSum,
+    Runs,
     Same,
     Test,
     Total,
 )
+from viewlet.program.names import columns_of
 from viewlet.program.trigger import Program, ViewDefinition
 from viewlet.schema import Type
 
@@ -324,13 +331,25 @@ class Kinds:
                 case Get(source, value, body):
                     found[value] = self.multiplicity(source)
                     found = self.block(body, found)
-                case Loop(source, bound, value, body):
+                case Loop(source, bound, value, body, order):
                     found[value] = self.multiplicity(source)
-                    names = source.inputs + source.outputs if isinstance(source, View) else source.vars
-                    for var, kind in _named(names, self.columns[source.name]).items():
-                        if var not in bound:
-                            _merge(found, var, kind)
+                    self.open_columns(source, bound, found)
+                    self.inner_keys(order, found)
                     found = self.block(body, found)
+                case EachSlice(source, bound, _, _, body):
+                    self.open_columns(source, bound, found)
+                    found = self.block(body, found)
+                case RangeSum(var, source, bound, order):
+                    self.open_columns(source, bound, found)
+                    self.inner_keys(order, found)
+                    found[var] = _summed(self.multiplicity(source), False)
+                case Runs(var, source, bound, key, _, total, _):
+                    self.open_columns(source, bound, found)
+                    found[total] = _summed(self.multiplicity(source), False)
+                    found[var] = found[key]
+                case Extremum(var, source, bound, key, _):
+                    self.open_columns(source, bound, found)
+                    found[var] = found[key]
                 case Total(var, body) | Group(var, body):
                     found = self.block(body, found)
                     found[var] = _total(var, body, found)
@@ -341,6 +360,18 @@ class Kinds:
                 case _:
                     assert_never(step)
         return found
+
+    def open_columns(self, source: Rel | Delta | View, bound: frozenset[str], found: dict[str, Kind]) -> None:
+        """The kinds of the columns that a read gives values to."""
+        for var, kind in _named(columns_of(source), self.columns[source.name]).items():
+            if var not in bound:
+                _merge(found, var, kind)
+
+    def inner_keys(self, order: Order | None, found: dict[str, Kind]) -> None:
+        """What the conditions of runs call the runs' keys."""
+        for cut in (cut for cuts in order.ranges for cut in cuts) if order else ():
+            if isinstance(cut, InRun):
+                found[cut.inner] = found[cut.runs]
 
     def multiplicity(self, source: Rel | Delta | View) -> Kind:
         return self.values[source.name] if isinstance(source, View) else COUNT
@@ -372,7 +403,7 @@ def _additions(name: str, block: Block, looped: bool) -> Iterator[tuple[Product,
                 yield product, looped
             case Put(var, _, product) if var == name:
                 yield product, True
-            case Loop(body=body) | EachGroup(body=body):
+            case Loop(body=body) | EachSlice(body=body) | EachGroup(body=body):
                 yield from _additions(name, body, True)
             case Same(body=body) | Test(body=body) | Get(body=body) | Total(body=body):
                 yield from _additions(name, body, looped)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from viewlet.algebra.query import Delta, Query, View, atoms, inputs, outputs
 from viewlet.algebra.terms import free
 from viewlet.algebra.verify import VerifyError, verify
-from viewlet.program.trigger import Event, Program, Result, Statement, Trigger, ViewDefinition
+from viewlet.program.trigger import Event, Extreme, Program, Result, Statement, Trigger, ViewDefinition
 
 
 def verify_program(program: Program) -> None:
@@ -67,7 +67,7 @@ def _verify_statement(statement: Statement, event: Event, where: str, program: P
 
 
 def _verify_result(result: Result, program: Program) -> None:
-    """Rows and lookups are closed reads of views; every term uses their variables only."""
+    """Rows, lookups and extremes are closed reads of views; every term uses their variables only."""
     where = f"result {result.name}"
     keys = frozenset[str]()
     if result.rows is not None:
@@ -78,12 +78,25 @@ def _verify_result(result: Result, program: Program) -> None:
         verify(query, "statement", where=f"{where}, lookup {name}")
         _verify_reads(query, f"{where}, lookup {name}", program)
         _within(f"{where}, lookup {name}", outputs(query), keys)
-    _distinct(f"{where}: variable", (*keys, *(name for name, _ in result.lookups)))
-    known = keys | {name for name, _ in result.lookups}
+    for extreme in result.extremes:
+        _verify_extreme(extreme, keys, f"{where}, {extreme.end} {extreme.var}", program)
+    found = (*(name for name, _ in result.lookups), *(extreme.var for extreme in result.extremes))
+    _distinct(f"{where}: variable", (*keys, *found))
+    known = keys | set(found)
     for column in result.columns:
         _within(f"{where}, column {column.name}", free(column.term), known)
     if result.having is not None:
         _within(f"{where}, having", free(result.having), known)
+
+
+def _verify_extreme(extreme: Extreme, keys: frozenset[str], where: str, program: Program) -> None:
+    """The query gives the key, which is no key of the row, and besides it only keys of the row."""
+    verify(extreme.query, "statement", where=where)
+    _verify_reads(extreme.query, where, program)
+    _within(where, frozenset({extreme.key}), outputs(extreme.query))
+    _within(where, outputs(extreme.query) - {extreme.key}, keys)
+    if extreme.key in keys:
+        raise VerifyError(f"{where}: {extreme.key} is a key of the row, which has one value of it")
 
 
 def _verify_reads(q: Query, where: str, program: Program) -> None:

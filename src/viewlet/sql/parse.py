@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
 from sqlglot import exp
@@ -47,9 +48,9 @@ class Statement:
     columns: tuple[str, ...] | None = None
 
 
-def parse(source: Source) -> Iterator[Statement]:
-    """The statements of a script, one at a time, so that an error never hides the statements before it."""
-    for tokens in _split(_tokenize(source, source.text)):
+def parse(source: Source, after: int = 0) -> Iterator[Statement]:
+    """The statements of a script but for the first ``after``, one at a time: an error never hides those before it."""
+    for tokens in islice(_split(_tokenize(source, source.text)), after, None):
         source.statement = tokens[0].start
         yield _parse_statement(source, tokens)
 

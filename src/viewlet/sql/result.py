@@ -30,10 +30,10 @@ def _columns(columns: Iterable[OutputColumn]) -> tuple[ResultColumn, ...]:
 
 
 def _linear(session: Session, tree: exp.Expr) -> Result | None:
-    """One aggregating block: rows are its groups and every aggregate is a map of its own, looked up by the keys."""
+    """One aggregating block: rows are its groups and every aggregate is a map of its own, read by the keys."""
     if not isinstance(tree, exp.Select) or not is_aggregating(tree) or tree.args.get("distinct"):
         return None
-    found = aggregation(tree, block(tree, Scope(session)))
+    found = aggregation(tree, block(tree, Scope(session)), at_top=True)
     lookups = _lookups(found)
     if lookups is None:
         return None
@@ -43,6 +43,7 @@ def _linear(session: Session, tree: exp.Expr) -> Result | None:
         found.grouping.rows if found.grouping.grouped else None,
         lookups,
         found.having.term if found.having is not None else None,
+        extremes=tuple(found.grouping.extremes.values()),
     )
 
 

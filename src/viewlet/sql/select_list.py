@@ -15,6 +15,7 @@ from viewlet.sql.scope import Scope
 from viewlet.sql.source import did_you_mean
 from viewlet.sql.unsupported import only
 
+_AGGREGATES = (exp.Sum, exp.Count, exp.Avg, exp.Min, exp.Max)
 _GROUP_HINTS = {
     "all": ("GROUP BY ALL", "name the columns: GROUP BY a, b"),
 }
@@ -59,11 +60,12 @@ def plain_columns(tree: exp.Select, found: Block) -> tuple[OutputColumn, ...]:
     return tuple(OutputColumn(name, expression(node, found.scope)) for name, node in named)
 
 
-def aggregation(tree: exp.Select, found: Block) -> Aggregation:
+def aggregation(tree: exp.Select, found: Block, at_top: bool = False) -> Aggregation:
+    """``at_top``: the block is a view, not a part of one."""
     items = _select_list(tree, found.scope)
     grouping, keys = _grouping(tree, found, items)
     aliases = {e.alias.lower(): e.this for e in tree.expressions if isinstance(e, exp.Alias)}
-    base = found.scope
+    base, grouping = found.scope, replace(grouping, at_top=at_top)
     scope = GroupedScope(base.session, base.fields, base.outer, base.common, base, grouping, keys)
     columns = tuple(OutputColumn(name, expression(node, scope)) for name, node in items)
     having = tree.args.get("having")
@@ -121,7 +123,7 @@ def _expanded(item: exp.Expr, scope: Scope, place: int) -> list[tuple[str, exp.E
         return _star(item, star, scope)
     if isinstance(item, exp.Column):
         return [(item.name.lower(), item)]
-    return [(item.key if isinstance(item, (exp.Sum, exp.Count, exp.Avg)) else f"column_{place}", item)]
+    return [(item.key if isinstance(item, _AGGREGATES) else f"column_{place}", item)]
 
 
 def _star(item: exp.Expr, star: exp.Star, scope: Scope) -> list[tuple[str, exp.Expr]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from viewlet.errors import TOO_DEEP, TOO_DEEP_HINT, SqlError
-from viewlet.program.trigger import Result, Script
+from viewlet.program.trigger import Script
 from viewlet.sql import subquery  # noqa: F401  its rules for EXISTS, IN and scalar subqueries register themselves
 from viewlet.sql.ddl import relation
 from viewlet.sql.parse import parse
@@ -12,22 +14,40 @@ from viewlet.sql.scope import Catalog, Dialect, Names, Session
 from viewlet.sql.source import Source, script_text
 
 
+@dataclass(frozen=True)
+class Translation:
+    """A script that was translated, and what its statements define: one that goes on needs only its end translated."""
+
+    script: Script
+    catalog: Catalog
+
+    def followed(self, source: str) -> Translation:
+        """The translation of ``source``, a script that begins with the statements of this one."""
+        text = Source(script_text(source))
+        try:
+            return _followed(self, text)
+        except RecursionError:
+            line, column = text.line_column(text.statement)
+            raise SqlError(TOO_DEEP, source=text.text, line=line, column=column, hint=TOO_DEEP_HINT) from None
+
+
+def nothing(dialect: Dialect) -> Translation:
+    """The translation of an empty script."""
+    return Translation(Script((), (), dialect), Catalog())
+
+
 def translate(source: str, dialect: Dialect = "sql") -> Script:
     """The relations of a script, and how each of its views is read off sums over them.
 
     ``dialect="paper"``: SUM and AVG of nothing are 0 instead of NULL.
     """
-    text = Source(script_text(source))
-    try:
-        return _translated(text, dialect)
-    except RecursionError:
-        line, column = text.line_column(text.statement)
-        raise SqlError(TOO_DEEP, source=text.text, line=line, column=column, hint=TOO_DEEP_HINT) from None
+    return nothing(dialect).followed(source).script
 
 
-def _translated(text: Source, dialect: Dialect) -> Script:
-    catalog, results = Catalog(), list[Result]()
-    for statement in parse(text):
+def _followed(known: Translation, text: Source) -> Translation:
+    dialect, results = known.script.dialect, list(known.script.results)
+    catalog = Catalog(dict(known.catalog.relations), dict(known.catalog.views))
+    for statement in parse(text, after=len(catalog.names)):  # each statement defined one name
         if statement.name in catalog:
             raise text.error(statement.place, f"{statement.name} is defined twice", "choose another name")
         if statement.kind == "VIEW":
@@ -35,4 +55,4 @@ def _translated(text: Source, dialect: Dialect) -> Script:
             catalog.views[statement.name] = statement
         else:
             catalog.relations[statement.name] = relation(text, statement)
-    return Script(tuple(catalog.relations.values()), tuple(results), dialect, text.text)
+    return Translation(Script(tuple(catalog.relations.values()), tuple(results), dialect, text.text), catalog)

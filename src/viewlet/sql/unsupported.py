@@ -7,10 +7,9 @@ from sqlglot import exp
 from viewlet.errors import SqlError
 from viewlet.sql.source import Source
 
-_FUNCTIONS = "the functions are SUM, COUNT, AVG, COALESCE, NULLIF, ABS and CASE"
+_AGGREGATES = "the aggregates are SUM, COUNT, AVG, MIN and MAX"
+_FUNCTIONS = "the functions are SUM, COUNT, AVG, MIN, MAX, COALESCE, NULLIF, ABS and CASE"
 _NODES: dict[type[exp.Expr], tuple[str, str]] = {
-    exp.Max: ("MAX", "the aggregates are SUM, COUNT and AVG"),
-    exp.Min: ("MIN", "the aggregates are SUM, COUNT and AVG"),
     exp.Window: ("a window function (OVER)", "compare with a correlated subquery: (SELECT SUM(…) FROM … WHERE …)"),
     exp.Filter: ("FILTER", "write SUM(CASE WHEN condition THEN value END)"),
     exp.Like: ("LIKE", "compare with =, IN, or a range: x >= 'ab' AND x < 'ac'"),
@@ -66,7 +65,7 @@ def refuse(source: Source, node: exp.Expr) -> SqlError:
     if isinstance(node, exp.Anonymous):
         return source.unsupported(node, f"the function {node.name.upper()}", _FUNCTIONS)
     if isinstance(node, exp.AggFunc):
-        return source.unsupported(node, f"the aggregate {node.sql_name()}", "the aggregates are SUM, COUNT and AVG")
+        return source.unsupported(node, f"the aggregate {node.sql_name()}", _AGGREGATES)
     if isinstance(node, exp.Func):
         return source.unsupported(node, f"the function {node.sql_name()}", _FUNCTIONS)
     return source.unsupported(node, node.key.upper(), "use comparisons, + - * /, CASE, COALESCE, NULLIF and ABS")
@@ -76,7 +75,8 @@ def _own_keyword(node: exp.Expr) -> str:
     """sqlglot keeps no position for these: the word before their argument is theirs."""
     if isinstance(node, exp.TryCast):
         return "TRY_CAST"
-    return node.key.upper() if isinstance(node, _NO_POSITION) else ""
+    call = node.this if isinstance(node, (exp.Window, exp.Filter)) else node
+    return call.key.upper() if isinstance(call, _NO_POSITION) else ""
 
 
 def only(source: Source, node: exp.Expr, allowed: frozenset[str], hints: dict[str, tuple[str, str]]) -> None:

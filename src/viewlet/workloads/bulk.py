@@ -221,6 +221,56 @@ def _by_side(stream: BulkStream, rows: dict[str, Any], codes: Ints, sides: Seque
     return BulkStream(tables, stream.ops, stream.codes, place[stream.places])
 
 
+# -- books of a given size ---------------------------------------------------------------------------------------------
+
+_SPREAD_OF_PRICES = 400.0  # from the mid, on average: a third of all pairs is apart by more than AXF's 1000
+_DIGITS_OF_PRICES = 5  # so that a million orders have about as many prices
+_LEAST_VOLUME = 1e6
+
+
+def deep_book(
+    seed: int,
+    live: int,
+    events: int = 100_000,
+    *,
+    brokers: int = 10,
+    sides: Sequence[str] = ("bids", "asks"),
+) -> BulkStream:
+    """``live`` events insert the orders of a book; then so many ``events`` in which one leaves and another comes.
+
+    Unlike :func:`order_book` it looks the same at every size: hardly two orders share a price, a volume or a time, the
+    mid stays, and volumes are so uneven (P(volume > v) is proportional to 1/v) that in a book of a million, too, some
+    have more than PSP's 0.0001 of the whole.
+    """
+    rng = np.random.default_rng(seed)
+    slots, ops, places = _succession(rng, live, (events + 1) // 2)
+    n, codes = len(slots), slots % len(sides)
+    sign = np.array([-1 if name == "bids" else 1 for name in sides])[codes]
+    rows = {
+        "t": np.arange(n, dtype=np.float64),
+        "id": np.arange(1, n + 1),
+        "broker_id": (brokers * rng.random(n) ** 1.5).astype(np.int64),
+        "volume": np.floor(_LEAST_VOLUME / (1 - rng.random(n))),
+        "price": np.round(_MID + sign * rng.exponential(_SPREAD_OF_PRICES, n), _DIGITS_OF_PRICES),
+    }
+    stream = BulkStream({}, ops, codes[places].astype(np.int8), places).between(0, live + events)
+    return _by_side(stream, rows, codes, sides)
+
+
+def _succession(rng: np.random.Generator, live: int, changes: int) -> tuple[Ints, npt.NDArray[np.int8], Ints]:
+    """Rows in turn take ``live`` slots; then each next one takes a random slot, whose row leaves just before.
+
+    Returns each row's slot, and the events: what happens, and to which row.
+    """
+    slots = np.concatenate([np.arange(live), rng.integers(0, live, changes)])
+    by_slot = np.argsort(slots, kind="stable")
+    previous = np.empty(len(slots), np.int64)
+    previous[by_slot[1:]] = by_slot[:-1]
+    came = np.arange(live, len(slots))
+    places = np.concatenate([np.arange(live), np.stack([previous[came], came], axis=1).ravel()])
+    return slots, np.concatenate([np.ones(live, np.int8), np.tile(np.array([-1, 1], np.int8), changes)]), places
+
+
 # -- TPC-H -------------------------------------------------------------------------------------------------------------
 
 _FIRST_DAY, _LAST_DAY = ((day - dt.date(1970, 1, 1)).days for day in (dt.date(1992, 1, 1), dt.date(1998, 8, 2)))
@@ -253,6 +303,44 @@ def tpch(seed: int, events: int = TPCH_EVENTS, *, scale: float = 0.1, live: int 
     orders = max(events - sum(map(len, tables.values())), 0) // 4 + 16  # one makes two rows at least, most of them more
     tables |= _orders_and_lineitems(rng, orders, counts, moves, len(tables), live)
     return moves.stream(tables, events)
+
+
+def customers_and_orders(seed: int, live: int, events: int = 100_000) -> BulkStream:
+    """2 · ``live`` events insert customers, and orders of two thirds of them; then so many ``events``.
+
+    In turn a customer's balance changes (the row leaves and another with his key comes), and an order leaves and
+    another one comes.
+    """
+    rng = np.random.default_rng(seed)
+    changes = (events + 3) // 4
+    slots, ops, customers = _succession(rng, live, changes)
+    order_slots, _, orders = _succession(rng, live, changes)
+    n = len(slots)
+    names = pa.array([f"Customer#{key:09d}" for key in range(1, live + 1)])
+    tables = {
+        "customer": pa.table(
+            {
+                "custkey": slots + 1,
+                "name": names.take(pa.array(slots)),
+                "nationkey": slots % len(NATION),
+                "acctbal": _cents(rng.integers(-99_999, 1_000_000, n)),
+                "mktsegment": _words(_SEGMENTS, rng, n),
+            }
+        ),
+        "orders": pa.table(
+            {
+                "orderkey": np.arange(1, n + 1),
+                "custkey": _buyers(rng, len(order_slots), live),
+                "orderdate": _dates(rng.integers(_FIRST_DAY, _LAST_DAY + 1, n)),
+                "shippriority": np.zeros(n, np.int32),
+            }
+        ),
+    }
+    codes = np.concatenate([np.repeat([0, 1], live), np.tile([0, 0, 1, 1], changes)]).astype(np.int8)
+    places = np.empty(len(codes), np.int64)
+    places[codes == 0], places[codes == 1] = customers, orders
+    all_ops = np.concatenate([np.ones(2 * live, np.int8), np.repeat(ops[live:].reshape(-1, 2), 2, axis=0).ravel()])
+    return BulkStream(tables, all_ops, codes, places).between(0, 2 * live + events)
 
 
 def _dimensions(rng: np.random.Generator, counts: Mapping[str, int]) -> dict[str, pa.Table]:

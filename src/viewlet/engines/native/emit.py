@@ -8,9 +8,19 @@ from dataclasses import dataclass
 from textwrap import indent
 
 from viewlet.algebra.query import Query, Value, children
-from viewlet.engines.native.layout import Field, Layout, MapLayout, Positions, capital, identifier, layout, unique
+from viewlet.engines.native.layout import (
+    Field,
+    Layout,
+    MapLayout,
+    OrderLayout,
+    Positions,
+    capital,
+    identifier,
+    layout,
+    unique,
+)
 from viewlet.engines.native.nest import Temporary, view_constant
-from viewlet.engines.native.results import reader
+from viewlet.engines.native.results import plan_reader, reader
 from viewlet.engines.native.terms import type_of
 from viewlet.engines.native.triggers import Triggers, value_type
 from viewlet.program.fuse import differ_in_sign
@@ -18,7 +28,7 @@ from viewlet.program.limits import limits
 from viewlet.program.lower import Lowering
 from viewlet.program.nulls import nullable_columns
 from viewlet.program.trigger import Program, Trigger
-from viewlet.program.typing import TEXT, Exact, Kind, Kinds, column_kind, program_kinds
+from viewlet.program.typing import REAL, TEXT, Exact, Kind, Kinds, column_kind, program_kinds
 from viewlet.schema import Relation, Type
 
 SITES = re.compile(r"\.(?:at|find|make)\(|\.slice<")
@@ -53,15 +63,18 @@ def cpp_source(program: Program) -> str:
 def native(program: Program) -> Native:
     kinds, nullable = program_kinds(program), nullable_columns(program)
     found = layout(program, kinds, nullable)
-    triggers = Triggers(program, found, kinds, Lowering(nullable), _bounds(program, kinds))
+    triggers = Triggers(program, found, kinds, Lowering.of(program), _bounds(program, kinds))
     rows = {r.name: _row_fields(r) for r in program.relations}
+    _plan(triggers)
     functions = list(_functions(triggers, rows))
     readers = {r.name: body for r in program.results if (body := reader(triggers, r)) is not None}
     functions += [_function(f"read_{name}", "Rows& out", body) for name, body in readers.items()]
+    functions += [_order(m) for m in found.maps if m.orders]
     parts = [
         _head(functions),
         *(_row(r, rows[r.name]) for r in program.relations),
         *(_map_types(m) for m in found.maps),
+        *(_order_types(m, order) for m in found.maps for order in m.orders.values()),
         *(_temporary(t) for t in triggers.temporaries),
         _enum(program),
         _program(triggers, rows, functions),
@@ -69,7 +82,29 @@ def native(program: Program) -> Native:
         "}  // namespace viewlet",
         "",
     ]
+    if any(m.orders for m in found.maps):
+        parts[0] = parts[0].replace('#include "terms.hpp"', '#include "ordered.hpp"\n#include "terms.hpp"')
     return Native("\n".join(parts), tuple(v.name for v in program.views), tuple(readers), found)
+
+
+def _plan(triggers: Triggers) -> None:
+    """Whoever writes to a map must know of all that is read of it in order: every read is planned first."""
+    for insert, delete in _insert_and_delete(triggers.program).values():
+        signed = differ_in_sign(insert, delete)
+        triggers.plan(insert, signed)
+        if not signed:
+            triggers.plan(delete, signed)
+    for view in triggers.program.views:
+        if view.is_cache:
+            triggers.fill_block(view)
+    for result in triggers.program.results:
+        plan_reader(triggers, result)
+
+
+def _insert_and_delete(program: Program) -> dict[str, tuple[Trigger, Trigger]]:
+    known = {(t.event.kind, t.event.relation): t for t in program.triggers}
+    names = [r.name for r in program.relations if not r.static and ("+", r.name) in known and ("-", r.name) in known]
+    return {name: (known["+", name], known["-", name]) for name in names}
 
 
 def _head(functions: Iterable[str]) -> str:
@@ -168,14 +203,68 @@ def _values(found: MapLayout) -> str:
 
 def _index(found: MapLayout, positions: Positions) -> str:
     names = [found.key[i].name for i in positions]
-    key = f"const {found.type_name}Key&"
+    return _index_struct(found.index_name(positions), f"{found.type_name}Key", names, positions in found.read_often)
+
+
+def _index_struct(name: str, key: str, names: list[str], read_often: bool) -> str:
     same = " && ".join(f"viewlet::same(a.{n}, b.{n})" for n in names)
-    lines = [f"struct {found.index_name(positions)} {{"]
-    if positions in found.read_often:
+    lines = [f"struct {name} {{"]
+    if read_often:
         lines.append("    static constexpr bool read_often = true;")
-    lines.append(f"    static u64 hash({key} k) {{ return {_hash(f'k.{n}' for n in names)}; }}")
-    lines.append(f"    static bool same({key} a, {key} b) {{ return {same}; }}")
+    lines.append(f"    static u64 hash(const {key}& k) {{ return {_hash(f'k.{n}' for n in names)}; }}")
+    lines.append(f"    static bool same(const {key}& a, const {key}& b) {{ return {same}; }}")
     return "\n".join([*lines, "};"])
+
+
+def _order_types(found: MapLayout, order: OrderLayout) -> str:
+    """How an order knows the slices and keys of a map's entries, and what it adds up."""
+    name, by = order.type_name, found.key[order.key_at]
+    fields = [found.key[i] for i in order.slice_at]
+    members = {m.name: m for m in found.members}
+    lanes = [(members[m], running) for m, running in order.lanes.items()]
+    kinds = ", ".join([type_of(by.kind), *(f"Lane<{type_of(m.kind)}{_running(running)}>" for m, running in lanes)])
+    key, slice_ = f"{found.type_name}Key", f"{name}Slice"
+    values = ", ".join(f"e.values.{m.name}{'.value()' if m.kind == REAL else ''}" for m, _ in lanes)
+    nothing = " && ".join(f"is_zero(v.{m.name})" for m, _ in lanes)
+    parts = [_struct(slice_, fields, f"a slice of {found.name}")] if fields else []
+    parts += [_slice_index(order, slice_, fields, positions) for positions in order.slice_indexes]
+    parts += [
+        f"struct {name} {{  // {found.name} in the order of {by.name}",
+        f"    using Tree = viewlet::Tree<{kinds}>;",
+        f"    using Slice = {slice_ if fields else 'NoSlice'};",
+        f"    static bool orders(const {key}&{' k' if by.nullable else ''}) "
+        f"{{ return {f'!is_null(k.{by.name})' if by.nullable else 'true'}; }}",
+        f"    static {type_of(by.kind)} by(const {key}& k) {{ return k.{by.name}{'.value' if by.nullable else ''}; }}",
+        f"    static Slice slice(const {key}&{' k' if fields else ''}) "
+        f"{{ return {{{', '.join(f'k.{f.name}' for f in fields)}}}; }}",
+        f"    static bool is_nothing(const {found.type_name}Values& v) {{ return {nothing}; }}",
+        "    template <class Entry>",
+        "    static void set(Tree& tree, const Texts& texts, const Entry& e) {",
+        f"        tree.set(texts, by(e.key), e.head.id, {values});",
+        "    }",
+        "};",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _running(asked: set[str]) -> str:
+    return f", Running::{'BOTH' if len(asked) == 2 else next(iter(asked))}" if asked else ""
+
+
+def _slice_index(order: OrderLayout, slice_: str, fields: list[Field], positions: Positions) -> str:
+    return _index_struct(order.slice_index_name(positions), slice_, [fields[i].name for i in positions], False)
+
+
+def _order(found: MapLayout) -> str:
+    """Brings the orders of a map up to date; ``last``: the event is over, and sums over no rows are nothing."""
+    lines = [
+        f"    while ({found.name}.touched.size) {{",
+        f"        auto& entry = {found.name}.next_touched();",
+        "        if (last && entry.head.doubted) entry.values.settle();",
+        *(f"        {order.name}.put(texts, entry);" for order in found.orders.values()),
+        "    }",
+    ]
+    return _function(f"order_{found.name}", "bool last = false", lines)
 
 
 def _temporary(t: Temporary) -> str:
@@ -194,9 +283,9 @@ def _enum(program: Program) -> str:
 
 def _functions(triggers: Triggers, rows: dict[str, tuple[Field, ...]]) -> Iterator[str]:
     program = triggers.program
-    known = {(t.event.kind, t.event.relation): t for t in program.triggers}
+    known = _insert_and_delete(program)
     for relation in program.relations:
-        insert, delete = known.get(("+", relation.name)), known.get(("-", relation.name))
+        insert, delete = known.get(relation.name, (None, None))
         if not relation.static:
             yield from _relation_functions(triggers, relation.name, rows[relation.name], insert, delete)
     for view in program.views:
@@ -241,7 +330,9 @@ def _program(triggers: Triggers, rows: dict[str, tuple[Field, ...]], functions: 
             members.append(f"Single<{name}Values> {found.name};")
             continue
         indexes = "".join(f", {found.index_name(p)}" for p in found.indexes)
-        members.append(f"Map<{name}Key, {name}Values{indexes}> {found.name};")
+        ordered = "OrderedMap" if found.orders else "Map"
+        members.append(f"{ordered}<{name}Key, {name}Values{indexes}> {found.name};")
+        members += [_order_member(found, order) for order in found.orders.values()]
         if found.inputs:
             members.append(f"Map<{name}Inputs, {name}Held> {found.name}_held;")
     members += [f"Map<{capital(t.name)}Key, {capital(t.name)}Values> {t.name};" for t in triggers.temporaries]
@@ -249,6 +340,11 @@ def _program(triggers: Triggers, rows: dict[str, tuple[Field, ...]], functions: 
         members.append("i64 now{};  // counts refreshes of view caches")
     text = "\n".join(members) + "\n\n" + "\n\n".join(functions)
     return f"struct Program {{\n{indent(text, '    ')}\n}};\n"
+
+
+def _order_member(found: MapLayout, order: OrderLayout) -> str:
+    slices = "".join(f", {order.slice_index_name(p)}" for p in order.slice_indexes)
+    return f"Ordered<decltype({found.name}), {order.type_name}{slices}> {order.name};"
 
 
 def _forgets_texts(program: Program, found: Layout) -> bool:
@@ -294,7 +390,9 @@ def _descriptions(program: Program, found: Layout, rows: dict[str, tuple[Field, 
     lines += _table("ResultOf<Program>", "RESULTS", [_result(name) for name in readers])
     tables = [f"table_{r.name}" for r in program.relations]
     names = [*tables, *(m.name for m in found.maps), *(f"{m.name}_held" for m in found.maps if m.inputs)]
-    lines += _table("MapOf<Program>", "MAPS", [f'map_of<Program, &Program::{n}>("{n}")' for n in names])
+    orders = {m.name: "".join(f", &Program::{order.name}" for order in m.orders.values()) for m in found.maps}
+    maps = [f'map_of<Program, &Program::{n}{orders.get(n, "")}>("{n}")' for n in names]
+    lines += _table("MapOf<Program>", "MAPS", maps)
     return "\n".join(lines) + "\n"
 
 

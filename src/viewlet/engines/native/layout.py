@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from viewlet.algebra.query import Join, Query, Sum, Value, View, join, map_children, rename, variables
 from viewlet.engines.native.terms import type_of
-from viewlet.program.loops import Block, Loop, blocks
+from viewlet.program.loops import Block, EachSlice, Extremum, Loop, Order, RangeSum, Runs, Step, blocks
 from viewlet.program.nulls import Columns
 from viewlet.program.trigger import Program, Trigger, ViewDefinition
 from viewlet.program.typing import COUNT, REAL, Kind, Kinds
@@ -39,6 +39,37 @@ class Member:
 
 
 @dataclass
+class OrderLayout:
+    """The entries of a map by the column at ``key_at``, in a tree for each slice with the same columns at ``slice_at``.
+
+    ``lanes``: the members that the trees add up, each with the running sums that are asked for.
+    """
+
+    name: str
+    type_name: str
+    slice_at: Positions
+    key_at: int
+    lanes: dict[str, set[str]] = field(default_factory=dict)
+    slice_indexes: list[Positions] = field(default_factory=list)  # positions in the slice
+
+    def lane(self, member: Member, running: str | None = None) -> int:
+        """The number of a member's lane, made if need be."""
+        found = self.lanes.setdefault(member.name, set())
+        if running is not None:
+            found.add(running)
+        return list(self.lanes).index(member.name)
+
+    def slice_index(self, positions: Positions) -> str:
+        """The index for the slices with values at some of their columns, made if need be."""
+        if positions not in self.slice_indexes:
+            self.slice_indexes.append(positions)
+        return self.slice_index_name(positions)
+
+    def slice_index_name(self, positions: Positions) -> str:
+        return f"{self.type_name}At{'And'.join(map(str, positions))}"
+
+
+@dataclass
 class MapLayout:
     """``inputs``: how many of the key's fields a view cache is given; 0 for other maps."""
 
@@ -49,10 +80,20 @@ class MapLayout:
     inputs: int = 0
     indexes: list[Positions] = field(default_factory=list)
     read_often: set[Positions] = field(default_factory=set)  # indexes with slices of many entries
+    orders: dict[tuple[Positions, int, str], OrderLayout] = field(default_factory=dict)
 
     @property
     def is_single(self) -> bool:
         return not self.key
+
+    def order(self, slice_at: Positions, key_at: int, only: Member | None = None) -> OrderLayout:
+        """The order by a column in slices, made if need be; ``only`` for the entries that one member has."""
+        which = slice_at, key_at, only.name if only else ""
+        if which not in self.orders:
+            names = [self.key[key_at].name, *(["in", *(self.key[i].name for i in slice_at)] if slice_at else [])]
+            name = "_".join([self.name, *(["of", only.name] if only else []), "by", *names])
+            self.orders[which] = OrderLayout(name, camel(name), slice_at, key_at)
+        return self.orders[which]
 
     def index_name(self, positions: Positions) -> str:
         return f"{self.type_name}By{''.join(camel(self.key[i].name) for i in positions)}"
@@ -93,7 +134,7 @@ def index_slices(found: Layout, block: Block, written: frozenset[str] = frozense
     """
     for inner in blocks(block):
         for step in inner:
-            if isinstance(step, Loop) and isinstance(step.source, View):
+            if isinstance(step, Loop) and isinstance(step.source, View) and step.order is None:
                 names = step.source.inputs + step.source.outputs
                 positions = tuple(i for i, n in enumerate(names) if n in step.bound)
                 sliced, _ = found[step.source.name]
@@ -101,6 +142,37 @@ def index_slices(found: Layout, block: Block, written: frozenset[str] = frozense
                     sliced.index(positions)
                 if positions and sliced.name in written:
                     sliced.read_often.add(positions)
+            elif isinstance(step, (Loop, EachSlice, RangeSum, Runs, Extremum)):
+                _order(found, step)
+
+
+def _order(found: Layout, step: Loop | EachSlice | RangeSum | Runs | Extremum) -> None:
+    """Give a map the order that a step goes by; what it reads of it is known when the step is written."""
+    source = step.source
+    if not isinstance(source, View):
+        return
+    ordered, member = found[source.name]
+    names = source.outputs
+    at = tuple(i for i, n in enumerate(names) if n in step.bound)
+    match step:
+        case Loop(order=Order(key)) | RangeSum(order=Order(key)) | Runs(key=key):
+            ordered.order(at, names.index(key))
+        case EachSlice(key=key, summed=summed):
+            at = tuple(i for i, n in enumerate(names) if n != key and n not in summed)
+            ordered.order(at, names.index(key))
+        case Extremum(key=key):
+            ordered.order(at, names.index(key), member)
+
+
+def ordered_maps(found: Layout, block: Block) -> list[MapLayout]:
+    """The maps that a block reads in order."""
+    steps = (step for inner in blocks(block) for step in inner)
+    ordered = (s for s in steps if isinstance(s, (EachSlice, RangeSum, Runs, Extremum)) or _is_ordered_loop(s))
+    return list({m.name: m for s in ordered for m, _ in [found[s.source.name]]}.values())  # type: ignore[union-attr]
+
+
+def _is_ordered_loop(step: Step) -> bool:
+    return isinstance(step, Loop) and step.order is not None
 
 
 def _map(
@@ -230,10 +302,22 @@ def _field_size(f: Field) -> tuple[int, int]:
 
 RUNTIME_NAMES = """
     texts faults now sign event entry change given out program Program Place Rows Map Single Table Texts Text Faults
-    Real RealSum Opt Relation Column i32 i64 i128 u8 u32 u64 u128
+    Real RealSum Opt Relation Column RunList Everything id i32 i64 i128 u8 u32 u64 u128
 """
 RESERVED = frozenset(RUNTIME_NAMES.split())
-PREFIXES = ("table_", "insert_", "delete_", "change_", "fill_", "read_", "view_", "text_", "group_", "started_")
+PREFIXES = (
+    "order_",
+    "table_",
+    "insert_",
+    "delete_",
+    "change_",
+    "fill_",
+    "read_",
+    "view_",
+    "text_",
+    "group_",
+    "started_",
+)
 WORDS = """
     alignas and asm auto bool break case catch char class const continue default delete do double else enum event
     explicit export extern false float for friend goto if inline int long mutable namespace new not operator or private

@@ -9,15 +9,18 @@ from itertools import groupby
 
 from typing_extensions import assert_never
 
-from viewlet.algebra.query import Atom, View
+from viewlet.algebra.query import Atom, Compare, View
 from viewlet.algebra.terms import Term, free
 from viewlet.engines.native.layout import Field, Layout, MapLayout, Member, identifier, unique
+from viewlet.engines.native.ordered import OrderedReads
 from viewlet.engines.native.terms import Cpp, Scope, Terms, integer, type_of
 from viewlet.program.loops import (
     Add,
     Block,
     EachGroup,
+    EachSlice,
     Emit,
+    Extremum,
     Get,
     Group,
     Let,
@@ -25,6 +28,8 @@ from viewlet.program.loops import (
     Nonzero,
     Product,
     Put,
+    RangeSum,
+    Runs,
     Same,
     Step,
     Test,
@@ -103,9 +108,12 @@ class Nest:
     loops: int = 0
     untouched: dict[str, int] = field(default_factory=dict)  # a total that is 0 so far ↦ the loops around it
     sink: Sink = field(init=False)
+    reads: OrderedReads = field(init=False)
 
     def __post_init__(self) -> None:
         self.names |= {name for m in self.layout.maps for name in (m.name, f"{m.name}_held")}
+        self.names |= {order.name for m in self.layout.maps for order in m.orders.values()}
+        self.reads = OrderedReads(self)
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 
@@ -123,16 +131,33 @@ class Nest:
 
     def block(self, block: Block, scope: dict[str, Cpp], at_hand: AtHand) -> None:
         emits = [step for step in block if isinstance(step, Emit)]
+        sums = [(step, self.reads.alike(step)) for step in block if isinstance(step, RangeSum)]
+        done: set[str] = set()
         for one, run in groupby(block, key=self.slice_of):
             if one is not None:
-                self.loop([step for step in run if isinstance(step, Loop)], scope, at_hand)
+                self.neighbours(list(run), scope, at_hand)
                 continue
             for step in run:
-                self.step_or_emit(step, emits, scope, at_hand)
+                if not isinstance(step, RangeSum):
+                    self.step_or_emit(step, emits, scope, at_hand)
+                elif step.var not in done:
+                    together = [other for other, alike in sums if alike == self.reads.alike(step)]
+                    done.update(other.var for other in together)
+                    self.reads.range_sums(together, scope, at_hand)
+
+    def neighbours(self, steps: list[Step], scope: dict[str, Cpp], at_hand: AtHand) -> None:
+        """Loops over the same entries, or over the same slices."""
+        slices = [step for step in steps if isinstance(step, EachSlice)]
+        if slices:
+            self.reads.each_slice(slices, scope, at_hand)
+        else:
+            self.loop([step for step in steps if isinstance(step, Loop)], scope, at_hand)
 
     def slice_of(self, step: Step) -> object:
         """What a loop goes over: neighbours over the same entries of one map become one loop."""
-        if not isinstance(step, Loop):
+        if isinstance(step, EachSlice):
+            return self.reads.slices_alike(step)
+        if not isinstance(step, Loop) or step.order is not None:
             return None
         names = columns(step.source)
         return self.layout.map_of(step.source.name), tuple(n if n in step.bound else None for n in names)
@@ -159,8 +184,12 @@ class Nest:
                     self.block(step.body, dict(scope), at_hand)
             case Get():
                 self.get(step, scope, at_hand)
-            case Loop():
-                self.loop([step], scope, at_hand)
+            case Loop() if step.order is not None:
+                self.reads.loop(step, scope, at_hand)
+            case Loop() | EachSlice():
+                self.neighbours([step], scope, at_hand)
+            case RangeSum() | Runs() | Extremum():
+                self.reads.step(step, scope, at_hand)
             case Total(var, body):
                 self.total(var, scope)
                 self.block(body, scope, at_hand)
@@ -189,10 +218,14 @@ class Nest:
     def condition(self, step: Test | Same, scope: Scope) -> str:
         if isinstance(step, Same):
             return self.identical(scope[step.var], self.terms.term(step.term, scope, step.plain))
-        left, right = (self.terms.term(t, scope, step.plain) for t in (step.compare.left, step.compare.right))
+        return self.compared(step.compare, step.plain, scope)
+
+    def compared(self, compare: Compare, plain: bool, scope: Scope) -> str:
+        """Whether a comparison is true."""
+        left, right = (self.terms.term(t, scope, plain) for t in (compare.left, compare.right))
         if left.optional or right.optional:
-            return f"holds({self.terms.operator(step.compare.op, [left, right]).text})"
-        return self.terms.compare(step.compare.op, left, right)
+            return f"holds({self.terms.operator(compare.op, [left, right]).text})"
+        return self.terms.compare(compare.op, left, right)
 
     def identical(self, a: Cpp, b: Cpp) -> str:
         """Identity of keys: NULL is NULL."""
@@ -395,7 +428,10 @@ class Nest:
             low, high = (integer(n, Exact(0, 127)) for n in self.limits[member.view])
             self.out.add(f"within(faults, {view}, {slot}, {low}, {high});")
         self.written.add(found.name)
-        self.out.add(f"if (is_zero({slot})) {found.name}.doubt({entry[1:] if entry.startswith('&') else '*' + entry});")
+        reference = entry[1:] if entry.startswith("&") else f"*{entry}"
+        self.out.add(f"if (is_zero({slot})) {found.name}.doubt({reference});")
+        if found.orders:
+            self.out.add(f"{found.name}.touch({reference});")
 
     def collect(self, into: Temporary, keys: tuple[str, ...], product: Product, scope: Scope, *, finite: bool) -> None:
         """The change goes into a map of its own, or into a variable where there is but one group."""

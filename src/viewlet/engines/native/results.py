@@ -7,22 +7,32 @@ from viewlet.engines.native.layout import index_slices
 from viewlet.engines.native.nest import Nest
 from viewlet.engines.native.terms import Cpp, Scope, Terms
 from viewlet.engines.native.triggers import Triggers
-from viewlet.program.loops import Block, Emit, Product
+from viewlet.program.loops import Block, Emit, Extremum, Product
 from viewlet.program.lower import Scope as Bound
-from viewlet.program.trigger import Result
+from viewlet.program.trigger import Extreme, Result
 from viewlet.program.typing import BOOLEAN, COUNT, DOUBLE, NULL, TEXT, Exact, Inexact, Kind, Unfit
 from viewlet.schema import Type
 
 
+def plan_reader(triggers: Triggers, result: Result) -> None:
+    """Give the maps the indexes that a reader goes through."""
+    if _is_one_pass(result):
+        index_slices(triggers.layout, _block(triggers, result))
+
+
+def _is_one_pass(result: Result) -> bool:
+    return result.rows is None or isinstance(result.rows, View)
+
+
 def reader(triggers: Triggers, result: Result) -> list[str] | None:
     """The body of ``read_…``; None where the rows are more than the entries of one view, or a column is no cell."""
-    if result.rows is not None and not isinstance(result.rows, View):
+    if not _is_one_pass(result):
         return None
     nest = triggers.nest()
     nest.names |= {"out", "program"}
     try:
         block = _block(triggers, result)
-        index_slices(triggers.layout, block)
+        triggers.put_in_order(nest, block)
         nest.statement(block, {}, lambda steps, scope, _: _row(nest, triggers.terms, result, steps[0], scope))
     except Unfit:
         return None
@@ -34,10 +44,18 @@ def _block(triggers: Triggers, result: Result) -> Block:
 
     def row(scope: Bound, weight: Product) -> Block:
         totals = tuple(lowering.total(name, q, scope) for name, q in result.lookups)
-        return (*totals, Emit((), weight, result.name))
+        extremes = tuple(_extremum(e, scope.bound) for e in result.extremes)
+        return (*totals, *extremes, Emit((), weight, result.name))
 
     start = Bound(frozenset(), frozenset())
     return row(start, ()) if result.rows is None else lowering.query(result.rows, start, row)
+
+
+def _extremum(extreme: Extreme, bound: frozenset[str]) -> Extremum:
+    source = extreme.query
+    assert isinstance(source, View), f"{source.text} is not compiled"
+    given = frozenset(source.outputs) & bound - {extreme.key}
+    return Extremum(extreme.var, source, given, extreme.key, extreme.end == "greatest")
 
 
 def _row(nest: Nest, terms: Terms, result: Result, step: Emit, scope: Scope) -> None:

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 
-from viewlet.engines.native.layout import Field, Layout, MapLayout, Member, index_slices
+from viewlet.engines.native.layout import Field, Layout, MapLayout, Member, index_slices, ordered_maps
 from viewlet.engines.native.nest import Change, Nest, Sink, Temporary, resolve_places, view_constant
 from viewlet.engines.native.terms import Cpp, Scope, Terms, type_of
 from viewlet.program.fuse import Pass, passes
 from viewlet.program.hoist import hoisted
-from viewlet.program.loops import Emit
+from viewlet.program.loops import Block, Emit
 from viewlet.program.lower import Lowering
 from viewlet.program.lower import Scope as Bound
 from viewlet.program.text import statement_to_text
@@ -20,6 +20,7 @@ from viewlet.program.trigger import Program, Statement, Trigger, ViewDefinition
 from viewlet.program.typing import ONE, REAL, Kind, Kinds
 
 SIGN = "$sign"
+Plan = tuple[Block, tuple[Pass, ...]]  # totals for all statements, then the statements in passes
 
 
 @dataclass
@@ -33,47 +34,67 @@ class Triggers:
     limits: Mapping[str, tuple[int, int]]
     terms: Terms = field(default_factory=Terms)
     temporaries: list[Temporary] = field(default_factory=list)
+    plans: dict[tuple[str, str, bool], Plan] = field(default_factory=dict)
+    fills: dict[str, Block] = field(default_factory=dict)
     groups: Iterator[int] = field(default_factory=count)
 
     def nest(self, params: tuple[str, ...] = ()) -> Nest:
         return Nest(self.layout, self.kinds, self.terms, self.temporaries, self.groups, self.limits, frozenset(params))
 
+    def plan(self, trigger: Trigger, signed: bool) -> Plan:
+        """What a trigger does, and in which order; the maps get the indexes that it goes through."""
+        key = trigger.event.kind, trigger.event.relation, signed
+        if key not in self.plans:
+            params = frozenset(trigger.event.params)
+            turns = passes(self.program, trigger, self.lowering, SIGN if signed else "")
+            first, turns = hoisted(turns, params | {SIGN} if signed else params, self.layout.map_of)
+            targets = [s.target for s in trigger.statements if s.target.outputs and params.issuperset(s.target.outputs)]
+            written = frozenset(self.layout.map_of(target.name) for target in targets)
+            for block in (first, *(turn.block for turn in turns)):
+                index_slices(self.layout, block, written)
+            self.plans[key] = first, turns
+        return self.plans[key]
+
     def trigger(self, trigger: Trigger, fields: tuple[Field, ...], signed: bool) -> list[str]:
         """The body of the function for one event, or with a ``sign`` for an event and its opposite."""
         params = trigger.event.params
+        first, turns = self.plan(trigger, signed)
         nest = self.nest(params)
         scope = {p: nest.column("event", f) for p, f in zip(params, fields, strict=True)}
         if signed:
             scope[SIGN] = Cpp("sign", ONE, counts=True)
         nest.deleting = not signed and trigger.event.kind == "-"
-        turns = passes(self.program, trigger, self.lowering, SIGN if signed else "")
-        first, turns = hoisted(turns, frozenset(scope), self.layout.map_of)
-        targets = [
-            s.target for s in trigger.statements if s.target.outputs and frozenset(params).issuperset(s.target.outputs)
-        ]
-        written = frozenset(self.layout.map_of(target.name) for target in targets)
-        for block in (first, *(turn.block for turn in turns)):
-            index_slices(self.layout, block, written)
         if first:
             self.terms.view = view_constant(trigger.statements[0].target.name)
             nest.out.add("// what several statements add up")
+            self.put_in_order(nest, first)
             scope |= nest.totals(first, scope)
-        collected = {i: self.into(i, trigger, t.statements[0]) for i, t in enumerate(turns) if t.collect}
+        collected = {i: self.temporaries_of(i, trigger, t) for i, t in enumerate(turns) if t.collect}
         for i, turn in enumerate(turns):
             if turn.collect and turn.statements[0].buffered:
-                self.evaluate(nest, trigger, turn, collected[i], scope)
+                self.evaluate(nest, turn, collected[i], scope)
         for i, turn in enumerate(turns):
             self.comment(nest, turn, params)
             self.terms.view = view_constant(turn.statements[0].target.name)
             if not turn.collect:
+                self.put_in_order(nest, turn.block)
                 nest.statement(turn.block, scope, nest.add_to_view)
                 continue
             if not turn.statements[0].buffered:
-                self.evaluate(nest, trigger, turn, collected[i], scope)
-            self.apply(nest, trigger, turn.statements[0], collected[i], scope)
+                self.evaluate(nest, turn, collected[i], scope)
+            for statement in turn.statements:
+                self.apply(nest, statement, collected[i][statement.target.name], scope)
+        for found in self.layout.maps:
+            if found.orders and found.name in nest.written:
+                nest.out.add(f"order_{found.name}(true);")
         for name in sorted(nest.written):
             nest.out.add(f"{name}.sweep();")
         return resolve_places(nest)
+
+    def put_in_order(self, nest: Nest, block: Block) -> None:
+        """Before a map is read in order, its trees learn what changed."""
+        for found in ordered_maps(self.layout, block):
+            nest.out.add(f"order_{found.name}();")
 
     def comment(self, nest: Nest, turn: Pass, params: tuple[str, ...]) -> None:
         """The calculus of the statements above their code."""
@@ -83,33 +104,41 @@ class Triggers:
 
     # -- changes that are complete before they are applied -------------------------------------------------------------
 
+    def temporaries_of(self, i: int, trigger: Trigger, turn: Pass) -> dict[str, Temporary]:
+        return {s.target.name: self.into(i, trigger, s) for s in turn.statements}
+
     def into(self, i: int, trigger: Trigger, statement: Statement) -> Temporary:
         """What holds the change: a map with the target's key, or a variable where it has none."""
         found, member = self.layout[statement.target.name]
         kind = "insert" if trigger.event.kind == "+" else "delete"
-        name = f"change_{i}_on_{kind}_{trigger.event.relation}"
-        temporary = Temporary(name if found.key else f"change_{i}", found.key, member.kind)
+        name = f"change_{i}_of_{member.name}" + (f"_on_{kind}_{trigger.event.relation}" if found.key else "")
+        temporary = Temporary(name, found.key, member.kind)
         if found.key:
             self.temporaries.append(temporary)
         return temporary
 
-    def evaluate(self, nest: Nest, trigger: Trigger, turn: Pass, into: Temporary, scope: Scope) -> None:
+    def evaluate(self, nest: Nest, turn: Pass, into: Mapping[str, Temporary], scope: Scope) -> None:
+        """The changes of a pass; several where each replaces a map whole."""
+        self.put_in_order(nest, turn.block)
+        for temporary in into.values():
+            cleared = f"{value_type(temporary.kind)} {temporary.name}{{}};"
+            nest.out.add(f"{temporary.name}.clear();" if temporary.key else cleared)
         statement = turn.statements[0]
         found, _ = self.layout[statement.target.name]
         finite = statement.op == "+="
-        nest.out.add(f"{into.name}.clear();" if into.key else f"{value_type(into.kind)} {into.name}{{}};")
         inputs = statement.target.inputs
 
         def collect(steps: list[Emit], inside: Scope, _: object) -> None:
-            self.terms.view = view_constant(statement.target.name)
             for step in steps:
-                nest.collect(into, inputs + step.key, step.product, inside, finite=finite)
+                self.terms.view = view_constant(step.view)
+                nest.collect(into[step.view], inputs + step.key, step.product, inside, finite=finite)
 
         if not inputs:
             nest.statement(turn.block, scope, collect)
             return
-        nest.out.add(f"const i64 started_{into.name} = ++now;")
-        with self.held(nest, found, statement, into, scope) as given:
+        started = into[statement.target.name]
+        nest.out.add(f"const i64 started_{started.name} = ++now;")
+        with self.held(nest, found, statement, started, scope) as given:
             nest.statement(turn.block, {**scope, **given}, collect)
 
     @contextmanager
@@ -129,7 +158,7 @@ class Triggers:
         with nest.out.inside(f"for ({each})"), nest.out.inside(f"if ({' && '.join(tests)})"):
             yield given
 
-    def apply(self, nest: Nest, trigger: Trigger, statement: Statement, into: Temporary, scope: Scope) -> None:
+    def apply(self, nest: Nest, statement: Statement, into: Temporary, scope: Scope) -> None:
         found, member = self.layout[statement.target.name]
         self.terms.view = view_constant(member.view)
         if found.inputs:
@@ -159,6 +188,8 @@ class Triggers:
         slot = f"{entry}->values.{member.name}"
         nest.out.add(f"{slot}.clear();" if member.kind == REAL else f"{slot} = 0;")
         nest.out.add(f"{found.name}.doubt(*{entry});")
+        if found.orders:
+            nest.out.add(f"{found.name}.touch(*{entry});")
         nest.written.add(found.name)
 
     # -- view caches ---------------------------------------------------------------------------------------------------
@@ -191,16 +222,23 @@ class Triggers:
 
     def fill(self, view: ViewDefinition) -> list[str]:
         """The body of the function that computes what a view cache does not hold."""
-        assert view.fill is not None
         found, member = self.layout[view.name]
         nest = self.nest()
         scope = {v: nest.column("given", f) for v, f in zip(view.inputs, found.key, strict=False)}
-        block = self.lowering.change(view.fill, view.outputs, Bound(frozenset(view.inputs), frozenset()), view.name)
-        index_slices(self.layout, block)
+        block = self.fill_block(view)
         nest.out.add(f"if (auto* known = {found.name}_held.find(given); known && known->values.there) return;")
         nest.out.add(f"{found.name}_held.at(given).values = {{++now, true}};")
+        self.put_in_order(nest, block)
         nest.statement(block, scope, self.filling(nest, found, member, view))
         return nest.out.lines
+
+    def fill_block(self, view: ViewDefinition) -> Block:
+        if view.name not in self.fills:
+            assert view.fill is not None
+            given = Bound(frozenset(view.inputs), frozenset())
+            self.fills[view.name] = self.lowering.change(view.fill, view.outputs, given, view.name)
+            index_slices(self.layout, self.fills[view.name])
+        return self.fills[view.name]
 
     def filling(self, nest: Nest, found: MapLayout, member: Member, view: ViewDefinition) -> Sink:
         def fill(steps: list[Emit], scope: Scope, _: object) -> None:

@@ -9,20 +9,26 @@ from dataclasses import dataclass, field
 
 from typing_extensions import assert_never
 
-from viewlet.algebra.query import Atom, Delta, Rel, View
+from viewlet.algebra.query import Atom, Compare, Delta, Rel, View, rename
 from viewlet.algebra.terms import Const, Var
 from viewlet.engines.python.terms import PYTHON, Terms, Text, comparable, tuple_text
 from viewlet.program.loops import (
     Add,
     Block,
     EachGroup,
+    EachSlice,
     Emit,
+    Extremum,
     Get,
     Group,
+    InRun,
     Let,
     Loop,
     Nonzero,
+    Order,
     Put,
+    RangeSum,
+    Runs,
     Same,
     Step,
     Test,
@@ -32,6 +38,7 @@ from viewlet.program.names import columns_of
 from viewlet.program.typing import DOUBLE, Kind, Kinds
 
 Bounds = Mapping[str, tuple[int, int]]
+Orders = Mapping[str, tuple[str, tuple[int, ...], int]]  # the name of an ordered index ↦ its store, slices and key
 SIMPLE = re.compile(r"-?\d+|\w+|\(\)", re.ASCII)
 
 
@@ -41,7 +48,7 @@ class Source(Terms):
 
     ``labels``: what relations and views are called in Python. ``bounds``: the least and greatest value of views that
     have a limit. ``collected``: for views whose change is put aside until it is complete, where. ``indexes``: those
-    that the code goes by.
+    that the code goes by. ``orders``: the ordered ones of the program so far.
     """
 
     program: Kinds = field(default_factory=Kinds)
@@ -50,6 +57,7 @@ class Source(Terms):
     lines: list[str] = field(default_factory=list)
     collected: dict[str, str] = field(default_factory=dict)
     indexes: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    orders: dict[str, tuple[str, tuple[int, ...], int]] = field(default_factory=dict)
     known: list[dict[str, str]] = field(default_factory=lambda: [{}])  # expressions that have a name, by scope
     shared: int = 0
 
@@ -103,6 +111,10 @@ class Source(Terms):
                 self.get(step, depth)
             case Loop():
                 self.loop(step, depth)
+            case EachSlice():
+                self.each_slice(step, depth)
+            case RangeSum() | Runs() | Extremum():
+                self.ordered_read(step, depth)
             case Total(var, body):
                 self.add(depth, f"{self.assigned(var)} = 0")
                 self.block(body, depth)
@@ -140,14 +152,17 @@ class Source(Terms):
         if isinstance(step, Same):
             sides, plain = [self.value(step.var), self.term(step.term, step.plain)], False
             return _compared("=", sides, plain)
-        op, terms = step.compare.op, (step.compare.left, step.compare.right)
-        sides = [self.term(t, step.plain) for t in terms]
-        if not step.nullable:
+        return self.compared(step.compare, step.nullable, step.plain)
+
+    def compared(self, compare: Compare, nullable: bool, plain: bool) -> str:
+        op, terms = compare.op, (compare.left, compare.right)
+        sides = [self.term(t, plain) for t in terms]
+        if not nullable:
             return _compared(op, sides, True)
         if all(isinstance(t, Var) or (isinstance(t, Const) and t.value is not None) for t in terms):
             solid = [f"{s.text} is not None" for s, t in zip(sides, terms, strict=True) if isinstance(t, Var)]
             return " and ".join([*solid, _compared(op, sides, True)])
-        return self.operator(op, sides, False).text
+        return f"{self.operator(op, sides, False).text} is True"
 
     def get(self, step: Get, depth: int) -> None:
         """A lookup; a view cache is asked for the map of its inputs first."""
@@ -170,7 +185,10 @@ class Source(Terms):
         at = tuple(i for i, name in enumerate(names) if name in step.bound)
         bound = self.bound(names, kinds, at)
         value, store = self.assigned(step.value), self.map_name(source)
-        if n:
+        if step.order is not None:
+            self.found(step, depth)
+            self.add(depth, f"for {entry}, {value} in FOUND_{depth}:")
+        elif n:
             store = f"{store}[{self.key(columns_of(source)[:n], self.program.columns[source.name][:n])}]"
             entries = f"{store}.slice({at}, {bound})" if at else f"{store}.content.items()"
             self.add(depth, f"for {entry}, {value} in {entries}:")
@@ -181,7 +199,7 @@ class Source(Terms):
         else:
             self.add(depth, f"for {entry}, {value} in {store}.items():")
         with self.scope():
-            cells = [] if n or not at else [(step.value, f"{value} = {store}[{entry}]")]
+            cells = [] if n or not at or step.order is not None else [(step.value, f"{value} = {store}[{entry}]")]
             cells += self.cells(source, entry, [(i, names[i], kinds[i]) for i in range(len(names)) if i not in at])
             self.remember(entry, names, kinds)
             start, uses = len(self.lines), dict(self.uses)
@@ -225,6 +243,104 @@ class Source(Terms):
         if all(self.kinds[name] == kind for name, kind in zip(names, kinds, strict=True)):
             self.known[-1][tuple_text([self.name(name) for name in names])] = entry
 
+    # -- ordered reads -------------------------------------------------------------------------------------------------
+
+    def order(self, source: View, bound: frozenset[str], key: str) -> tuple[str, str]:
+        """The name of an ordered index, and the slice of it that has the bound values."""
+        names, kinds = source.outputs, self.program.columns[source.name]
+        at = tuple(i for i, name in enumerate(names) if name in bound)
+        return self.order_of(source, at, names.index(key)), self.bound(names, kinds, at) if at else "()"
+
+    def order_of(self, source: View, slice_at: tuple[int, ...], key_at: int) -> str:
+        store = self.map_name(source)
+        name = f"BY_{key_at}_AT_{'_'.join(map(str, slice_at))}_{store}"
+        self.orders[name] = store, slice_at, key_at
+        return name
+
+    def ordered_read(self, step: RangeSum | Runs | Extremum, depth: int) -> None:
+        match step:
+            case RangeSum():
+                self.range_sum(step, depth)
+            case Runs():
+                self.runs(step, depth)
+            case Extremum():
+                self.extremum(step, depth)
+
+    def range_sum(self, step: RangeSum, depth: int) -> None:
+        order, bound = self.order(step.source, step.bound, step.order.key)
+        total = self.assigned(step.var)
+        self.add(depth, f"{total} = 0")
+        self.add(depth, f"TREE_{depth} = {order}.tree({bound})")
+        for inner, up, down in self.ranges(step.order, depth):
+            self.add(inner, f"{total} += TREE_{depth}.sum({up}, {down})")
+
+    def found(self, step: Loop, depth: int) -> None:
+        """The entries in the ranges of a loop, as a list: its body may change what it reads."""
+        assert isinstance(step.source, View)
+        assert step.order is not None
+        order, bound = self.order(step.source, step.bound, step.order.key)
+        self.add(depth, f"FOUND_{depth} = []")
+        self.add(depth, f"TREE_{depth} = {order}.tree({bound})")
+        for inner, up, down in self.ranges(step.order, depth):
+            self.add(inner, f"FOUND_{depth} += TREE_{depth}.range({up}, {down})")
+
+    def ranges(self, order: Order, depth: int) -> Iterator[tuple[int, str, str]]:
+        """For each range, inside the loops over its runs: the depth, and the predicates that bound it."""
+        for cuts in order.ranges:
+            inner, up, down = depth, list[str](), list[str]()
+            for cut in cuts:
+                if isinstance(cut, InRun):
+                    inside, outside = self.run(cut, inner)
+                    (up if cut.up else down).append(inside)
+                    (down if cut.up else up).append(outside)
+                    inner += 1
+                else:
+                    text = self.compared(cut.compare, cut.nullable, cut.plain)
+                    (up if cut.up else down).append(text if cut.holds else f"not ({text})")
+            yield inner, self.predicate(order.key, up), self.predicate(order.key, down)
+
+    def run(self, cut: InRun, depth: int) -> tuple[str, str]:
+        """A loop over runs, and the conditions that a key is in the run: [C(inside, k)] and not [C(outside, k)]."""
+        sides = []
+        for side in ("inside", "outside"):
+            name = f"{cut.inner}.{side}"
+            self.kinds = {**self.kinds, name: self.kinds[cut.inner]}
+            compare = rename(cut.compare, {cut.inner: name})
+            assert isinstance(compare, Compare)
+            sides.append((self.assigned(name), self.compared(compare, cut.nullable, cut.plain)))
+        (inside, begun), (outside, ended) = sides
+        self.add(depth, f"for HAS_{inside}, {inside}, HAS_{outside}, {outside} in {self.name(cut.runs)}:")
+        return f"(not HAS_{inside} or {begun})", f"not (HAS_{outside} and {ended})"
+
+    def predicate(self, variable: str, conditions: list[str]) -> str:
+        return f"lambda {self.name(variable)}: {' and '.join(conditions)}" if conditions else "None"
+
+    def runs(self, step: Runs, depth: int) -> None:
+        order, bound = self.order(step.source, step.bound, step.key)
+        test = self.compared(step.test.compare, step.test.nullable, step.test.plain)
+        holds = self.predicate(step.total, [test])
+        self.add(depth, f"{self.assigned(step.var)} = {order}.tree({bound}).runs({step.after}, {holds})")
+
+    def each_slice(self, step: EachSlice, depth: int) -> None:
+        names, kinds = step.source.outputs, self.program.columns[step.source.name]
+        at = tuple(i for i, name in enumerate(names) if name != step.key and name not in step.summed)
+        given = tuple(i for i in at if names[i] in step.bound)
+        order = self.order_of(step.source, at, names.index(step.key))
+        bound = self.bound(names, kinds, given) if given else "()"
+        self.add(depth, f"for SLICE_{depth} in {order}.slices({tuple(at.index(i) for i in given)}, {bound}):")
+        with self.scope():
+            for i, position in enumerate(at):
+                if position not in given:
+                    name = names[position]
+                    cell = Text(f"SLICE_{depth}[{i}]", kinds[position]).to(self.kinds[name], plain=False)
+                    self.add(depth + 1, f"{self.assigned(name)} = {cell}")
+            self.block(step.body, depth + 1)
+
+    def extremum(self, step: Extremum, depth: int) -> None:
+        order, bound = self.order(step.source, step.bound, step.key)
+        end = "last" if step.greatest else "first"
+        self.add(depth, f"{self.assigned(step.var)} = ({order}.tree({bound}).{end}() or (None,))[0]")
+
     # -- changes -------------------------------------------------------------------------------------------------------
 
     def emit(self, depth: int, view: str, key: tuple[str, ...], product: Text) -> None:
@@ -250,6 +366,8 @@ class Source(Terms):
             self.add(depth + 1, f"N = {m}")
         self.add(depth, f"elif N := N + {m}:")
         self.add(depth + 1, f"{store}[{key}] = N")
+        for name in sorted(name for name, (ordered, _, _) in self.orders.items() if ordered == store):
+            self.add(depth + 1, f"TOUCHED_{name}[{key}] = None")
         self.add(depth, "else:")
         self.add(depth + 1, f"DROP_{store}({key})")
         if bounds is not None:

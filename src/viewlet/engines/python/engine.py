@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Literal
 
-from viewlet.engines.python.emit import Source
+from viewlet.engines.python.emit import Orders, Source
 from viewlet.engines.python.source import labels, trigger_source
 from viewlet.engines.python.terms import FUNCTIONS
 from viewlet.engines.state import State
 from viewlet.engines.store import Map
 from viewlet.program.encoding import Row, decode, view_codec
 from viewlet.program.lower import Lowering
-from viewlet.program.nulls import nullable_columns
 from viewlet.program.trigger import Program, Trigger
 from viewlet.program.typing import Kinds, Unfit, program_kinds
 
@@ -31,8 +30,9 @@ class PythonEngine(State):
         kinds = self._kinds or Kinds()
         codecs = {name: view_codec(kinds.columns[name], value) for name, value in kinds.values.items()}
         super().__init__(program, tables, codecs)
-        self._lowering = Lowering(nullable_columns(program))
+        self._lowering = Lowering.of(program)
         self._fires: dict[str, dict[str, Fire]] = {"+": {}, "-": {}, "Δ": {}}
+        self._orders: Orders = {}
         self._scope = self._names()
 
     def apply(self, kind: Literal["+", "-"], relation: str, row: Row) -> None:
@@ -53,7 +53,7 @@ class PythonEngine(State):
         """The code of a trigger; ``Unfit`` where kinds do not hold its values."""
         if self._kinds is None:
             raise Unfit("the program has values that no kind holds")
-        return trigger_source(self._program, trigger, self._kinds, self._lowering, self._bounds)
+        return trigger_source(self._program, trigger, self._kinds, self._lowering, self._bounds, self._orders)
 
     # -- writing the code ----------------------------------------------------------------------------------------------
 
@@ -62,16 +62,30 @@ class PythonEngine(State):
         if trigger is None:
             return partial(self._change_table, kind, relation)
         try:
-            source = self.source(trigger)
+            source = self._ordered_source(trigger)
             code = compile("\n".join(source.lines), f"<{trigger.event}>", "exec")
         except (Unfit, SyntaxError):  # Python takes no more than twenty loops inside each other
             return partial(self._evaluated, trigger)
         statements = {f"REFRESH_{i}": partial(self._refresh, s) for i, s in enumerate(trigger.statements)}
         indexes = {name: self._maps[store].index(at).get for name, (store, at) in source.indexes.items()}
-        scope: dict[str, Any] = {**self._scope, **statements, **indexes, **source.constants}
+        scope: dict[str, Any] = {**self._scope, **statements, **indexes, **self._ordered(), **source.constants}
         exec(code, scope)
         fire: Fire = scope["fire"]
         return fire
+
+    def _ordered_source(self, trigger: Trigger) -> Source:
+        """The code of a trigger. Where it goes by an order that is new, whoever writes to that store must touch it."""
+        source = self.source(trigger)
+        while source.orders != self._orders:
+            self._orders = dict(source.orders)
+            for fires in self._fires.values():
+                fires.clear()
+            source = self.source(trigger)
+        return source
+
+    def _ordered(self) -> dict[str, object]:
+        orders = {name: self._maps[store].ordered(at, key) for name, (store, at, key) in self._orders.items()}
+        return {**orders, **{f"TOUCHED_{name}": order.touched for name, order in orders.items()}}
 
     def _evaluated(self, trigger: Trigger, row: Row) -> None:
         self._evaluate_trigger(trigger, row)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from viewlet.engines.python.emit import Bounds, Source
+from viewlet.engines.python.emit import Bounds, Orders, Source
 from viewlet.program.fuse import Pass, passes
 from viewlet.program.lower import Lowering
 from viewlet.program.text import statement_to_text
@@ -13,10 +13,15 @@ from viewlet.program.trigger import Event, Program, Statement, Trigger
 from viewlet.program.typing import DOUBLE, Env, Kinds
 
 
-def trigger_source(program: Program, trigger: Trigger, kinds: Kinds, lowering: Lowering, bounds: Bounds) -> Source:
-    """``fire(ROW)``; of a bulk trigger ``fire(())``, which reads its update from a store and leaves the table alone."""
+def trigger_source(
+    program: Program, trigger: Trigger, kinds: Kinds, lowering: Lowering, bounds: Bounds, orders: Orders
+) -> Source:
+    """``fire(ROW)``; of a bulk trigger ``fire(())``, which reads its update from a store and leaves the table alone.
+
+    ``orders``: the ordered indexes that other triggers go by; the source names them, too, and those of its own.
+    """
     event = trigger.event
-    source = Source(program=kinds, labels=labels(program), bounds=bounds)
+    source = Source(program=kinds, labels=labels(program), bounds=bounds, orders=dict(orders))
     params = dict(zip(event.params, kinds.columns[event.relation], strict=bool(event.params)))
     done = passes(program, trigger, lowering)
     for i, each in enumerate(done):
@@ -24,11 +29,11 @@ def trigger_source(program: Program, trigger: Trigger, kinds: Kinds, lowering: L
             _collected(source, program, each, params, i)
     for i, each in enumerate(done):
         _comments(source, each, event)
-        if each.statements[0].buffered:
-            _refresh(source, trigger, each.statements[0], f"CHANGE_{i}")
-        elif each.collect:
-            _collected(source, program, each, params, i)
-            _refresh(source, trigger, each.statements[0], f"CHANGE_{i}")
+        if each.collect:
+            if not each.statements[0].buffered:
+                _collected(source, program, each, params, i)
+            for statement in each.statements:
+                _refresh(source, trigger, statement, _change(i, statement, source))
         else:
             source.collected = {}
             source.kinds = source.program.block(each.block, params)
@@ -68,30 +73,37 @@ def _comments(source: Source, each: Pass, event: Event) -> None:
             source.add(1, f"# {line}")
 
 
+def _change(i: int, statement: Statement, source: Source) -> str:
+    return f"CHANGE_{i}_{source.labels[statement.target.name]}"
+
+
 def _collected(source: Source, program: Program, each: Pass, params: Env, i: int) -> None:
     """The change as a dictionary for each input tuple that the target holds; a view without inputs holds ⟨⟩."""
-    (statement,) = each.statements
-    target = statement.target
+    target = each.statements[0].target
     inputs = dict(zip(target.inputs, source.program.columns[target.name], strict=False))
     source.kinds = source.program.block(each.block, {**inputs, **params})
-    source.collected = {target.name: "ENTRIES"}
+    changes = {s.target.name: _change(i, s, source) for s in each.statements}
+    source.collected = {name: f"ENTRIES_{change}" for name, change in changes.items()}
     if not program.view(target.name).is_cache:
-        source.add(1, "ENTRIES = {}")
+        for entries in source.collected.values():
+            source.add(1, f"{entries} = {{}}")
         source.inside(each.block, 1)
-        source.add(1, f"CHANGE_{i} = {{(): ENTRIES}}")
+        for name, change in changes.items():
+            source.add(1, f"{change} = {{(): {source.collected[name]}}}")
         return
-    source.add(1, f"CHANGE_{i} = {{}}")
+    change, entries = changes[target.name], source.collected[target.name]
+    source.add(1, f"{change} = {{}}")
     source.add(1, f"for GIVEN in VIEW_{source.labels[target.name]}.held():")
     for k, name in enumerate(target.inputs):
         if name in params:  # foreach x⃗_in do, where the statement is about one value of x
             source.add(2, f"if GIVEN[{k}] != {source.value(name).to(inputs[name], plain=False)}:")
-            source.add(3, f"CHANGE_{i}[GIVEN] = None")
+            source.add(3, f"{change}[GIVEN] = None")
             source.add(3, "continue")
         else:
             source.add(2, f"{source.assigned(name)} = GIVEN[{k}]")
-    source.add(2, "ENTRIES = {}")
+    source.add(2, f"{entries} = {{}}")
     source.inside(each.block, 2)
-    source.add(2, f"CHANGE_{i}[GIVEN] = ENTRIES")
+    source.add(2, f"{change}[GIVEN] = {entries}")
 
 
 def _refresh(source: Source, trigger: Trigger, statement: Statement, change: str) -> None:

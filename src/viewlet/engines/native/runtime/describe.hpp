@@ -62,8 +62,9 @@ struct ResultInfo {
 struct MapInfo {
     const char* name;
     const MapShape* map;
+    u64 (*orders)(void* program);  // the bytes of its ordered indexes
     u64 size(void* program) const { return map->size(program); }
-    u64 bytes(void* program) const { return map->bytes(program); }
+    u64 bytes(void* program) const { return map->bytes(program) + orders(program); }
 };
 
 template <class Visit> void MapShape::each(void* program, const Visit& visit) const {
@@ -133,9 +134,12 @@ template <class P, auto map> VIEWLET_COLD void* access(void* program, const void
     auto& m = static_cast<P*>(program)->*map;
     auto* entry = m.reach(*static_cast<const key_type<map>*>(key), how == Access::MAKE);
     if (!entry) return nullptr;
+    constexpr bool ordered = requires { m.touch(*entry); };  // then it leaves its trees first, when an event is over
+    if constexpr (ordered)
+        if (how != Access::FIND) m.touch(*entry);
     if (how != Access::SETTLE) return &entry->values;
     m.doubt(*entry);
-    m.sweep();
+    if constexpr (!ordered) m.sweep();
     return nullptr;
 }
 
@@ -158,7 +162,12 @@ template <class P, auto map> consteval MapShape shape() {
 }
 template <class P, auto map> inline constexpr MapShape SHAPE = shape<P, map>();
 
-template <class P, auto map> constexpr MapInfo map_of(const char* name) { return {name, &SHAPE<P, map>}; }
+template <class P, auto map, auto... orders> constexpr MapInfo map_of(const char* name) {
+    return {name, &SHAPE<P, map>, [](void* program) -> u64 {
+                (void)program;
+                return (u64{} + ... + (static_cast<P*>(program)->*orders).bytes());
+            }};
+}
 
 // -- relations --------------------------------------------------------------------------------------------------------
 

@@ -75,6 +75,7 @@ struct Chunks : Pool<Chunk> {
 struct EntryHead {  // what each entry begins with; the cells of its indexes follow
     u32 id;
     bool doubted;
+    bool touched{};  // noted for the ordered indexes
 };
 
 template <class... Indexes>

@@ -1,0 +1,242 @@
+"""Ordered reads as C++: sums over ranges, runs of running sums, slices and extrema, on the trees of a map's orders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from viewlet.algebra.query import View
+from viewlet.engines.native.layout import MapLayout, Member, OrderLayout
+from viewlet.engines.native.terms import Cpp, Scope, type_of
+from viewlet.program.loops import Block, Cut, EachSlice, Extremum, InRun, Loop, Order, RangeSum, Runs, Step
+from viewlet.program.names import renamed, renamed_order
+from viewlet.program.typing import key_kind
+
+if TYPE_CHECKING:
+    from viewlet.engines.native.nest import AtHand, Nest
+
+
+@dataclass(frozen=True)
+class OrderedReads:
+    """Writes the ordered reads of one function."""
+
+    nest: Nest
+
+    def step(self, step: RangeSum | Runs | Extremum, scope: dict[str, Cpp], at_hand: AtHand) -> None:
+        match step:
+            case RangeSum():
+                self.range_sums([step], scope, at_hand)
+            case Runs():
+                self.runs(step, scope, at_hand)
+            case Extremum():
+                self.extremum(step, scope, at_hand)
+
+    # -- sums over ranges ----------------------------------------------------------------------------------------------
+
+    def alike(self, step: Step) -> object:
+        """What range sums must have in common to be added up in one descent."""
+        if not isinstance(step, RangeSum):
+            return None
+        order, _ = self.order(step.source, step.bound, step.order.key)
+        inner = [cut.inner for cuts in step.order.ranges for cut in cuts if isinstance(cut, InRun)]
+        names = {step.order.key: "§"} | {v: f"§{i}" for i, v in enumerate(dict.fromkeys(inner))}
+        given = tuple(v if v in step.bound else None for v in step.source.outputs)
+        return order.name, given, renamed_order(step.order, names)
+
+    def range_sums(self, steps: list[RangeSum], scope: dict[str, Cpp], at_hand: AtHand) -> None:
+        """Sums over the same ranges of one tree."""
+        nest, first = self.nest, steps[0]
+        order, found = self.order(first.source, first.bound, first.order.key)
+        lanes, totals = [], []
+        for step in steps:
+            nest.total(step.var, scope)
+            nest.untouched.pop(scope[step.var].text, None)
+            totals.append(scope[step.var].text)
+            lanes.append(order.lane(self.member(step.source)))
+        tree = self.tree(first.source, first.bound, order, found, scope, at_hand)
+        wanted = ", ".join(map(str, lanes))
+        with self.given(tree):
+            for up, down in self.ranges(first.source, first.order, found, scope):
+                into = f"faults, {nest.terms.view}, {up}, {down}, {', '.join(totals)}"
+                nest.out.add(f"{tree}->sum<{wanted}>({into});")
+
+    def ranges(
+        self, source: View, order: Order, found: MapLayout, scope: Mapping[str, Cpp]
+    ) -> Iterator[tuple[str, str]]:
+        """The two bounds of each range, inside loops over the runs that it is about."""
+        nest = self.nest
+        field = found.key[source.outputs.index(order.key)]
+        key = nest.fresh(order.key)
+        inside = {**scope, order.key: Cpp(key, field.kind)}
+        for cuts in order.ranges:
+            up, down, depth = list[str](), list[str](), nest.out.depth
+            for cut in cuts:
+                if isinstance(cut, InRun):
+                    begun, ended = self.run(cut, inside)
+                    (up if cut.up else down).append(begun)
+                    (down if cut.up else up).append(ended)
+                else:
+                    (up if cut.up else down).append(self.holds(cut, inside))
+            yield self.predicate(key, type_of(field.kind), up), self.predicate(key, type_of(field.kind), down)
+            while nest.out.depth > depth:
+                nest.out.depth -= 1
+                nest.out.add("}")
+
+    def run(self, cut: InRun, scope: dict[str, Cpp]) -> tuple[str, str]:
+        """Opens a loop over runs; the conditions that a key is in the run: [C(inside, k)] and not [C(outside, k)]."""
+        nest, runs = self.nest, scope[cut.runs]
+        run = nest.fresh("run")
+        nest.out.add(f"for (const auto& {run} : {runs.text}) {{")
+        nest.out.depth += 1
+        sides = []
+        for side in ("inside", "outside"):
+            inner = {**scope, cut.inner: Cpp(f"{run}.{side}", runs.kind)}
+            sides.append(nest.compared(cut.compare, cut.plain, inner))
+        return f"(!{run}.has_inside || {sides[0]})", f"!({run}.has_outside && {sides[1]})"
+
+    def holds(self, cut: Cut, scope: Scope) -> str:
+        text = self.nest.compared(cut.compare, cut.plain, scope)
+        return f"({text})" if cut.holds else f"!({text})"
+
+    def predicate(self, name: str, type_: str, conditions: list[str]) -> str:
+        if not conditions:
+            return "Everything{}"
+        return f"[&]({type_} {name}) {{ return {' && '.join(conditions)}; }}"
+
+    # -- runs ----------------------------------------------------------------------------------------------------------
+
+    def runs(self, step: Runs, scope: dict[str, Cpp], at_hand: AtHand) -> None:
+        nest = self.nest
+        order, found = self.order(step.source, step.bound, step.key)
+        member = self.member(step.source)
+        field = found.key[step.source.outputs.index(step.key)]
+        name, total, holds = nest.fresh(step.var), nest.fresh(step.total), nest.fresh("meets")
+        kind = nest.types[step.total]
+        test = self.holds(step.test, {**scope, step.total: Cpp(total, kind, summed=True)})
+        nest.out.add(f"RunList<{type_of(field.kind)}> {name};")
+        nest.out.add(f"const auto {holds} = [&]({type_of(kind)} {total}) {{ return {test}; }};")
+        tree = self.tree(step.source, step.bound, order, found, scope, at_hand)
+        lane = order.lane(member, "AFTER" if step.after else "BEFORE")
+        after = "true" if step.after else "false"
+        call = f"{tree}->runs<{lane}, {after}>(faults, {nest.terms.view}, {holds}, {name});"
+        nest.out.add(call if tree.startswith("(") else f"if ({tree}) {call}")
+        if not tree.startswith("("):
+            nest.out.add(f"else if ({holds}({{}})) {name}.push({{}});  // no keys: the sum over nothing")
+        scope[step.var] = Cpp(name, key_kind(field.kind))
+
+    # -- loops ---------------------------------------------------------------------------------------------------------
+
+    def each_slice(self, steps: list[EachSlice], scope: Mapping[str, Cpp], at_hand: AtHand) -> None:
+        """The slices of one index; what several steps do with them is done together."""
+        nest, first = self.nest, steps[0]
+        source, names = first.source, first.source.outputs
+        at = self.slice_of(first)
+        order, found = self.order(source, frozenset(names[i] for i in at), first.key)
+        given = tuple(i for i in at if names[i] in first.bound)
+        entry = nest.fresh(f"{found.name}_slice")
+        with nest.representable(found, names, given, scope) as key:
+            if given:
+                probe = ", ".join(f".{found.key[i].name} = {key[i]}" for i in given)
+                index = order.slice_index(tuple(at.index(i) for i in given))
+                head = f"auto* {entry} : {order.name}.slices.slice<{index}>({{{probe}}})"
+            else:
+                slices = f"{order.name}.slices"
+                head = f"auto* {entry} = {slices}.first(); {entry}; {entry} = {slices}.next({entry})"
+            with nest.out.inside(f"for ({head})"):
+                columns = {names[i]: nest.column(f"{entry}->key", found.key[i]) for i in at if i not in given}
+                nest.loops += 1
+                tree = {(order.name, tuple(names[i] for i in at)): f"(&{entry}->values.tree)"}
+                nest.block(self.together(steps), {**scope, **columns}, {**at_hand, **tree})
+                nest.loops -= 1
+
+    def slice_of(self, step: EachSlice) -> tuple[int, ...]:
+        names = step.source.outputs
+        return tuple(i for i, n in enumerate(names) if n != step.key and n not in step.summed)
+
+    def slices_alike(self, step: EachSlice) -> object:
+        names = step.source.outputs
+        order, _ = self.order(step.source, frozenset(names[i] for i in self.slice_of(step)), step.key)
+        return order.name, tuple(n if n in step.bound else None for n in names)
+
+    def together(self, steps: list[EachSlice]) -> Block:
+        first, body = steps[0], steps[0].body
+        for step in steps[1:]:
+            body += renamed(step.body, dict(zip(step.source.outputs, first.source.outputs, strict=True)))
+        return body
+
+    def loop(self, step: Loop, scope: Mapping[str, Cpp], at_hand: AtHand) -> None:
+        """The entries in the ranges of a loop."""
+        nest = self.nest
+        assert isinstance(step.source, View)
+        assert step.order is not None
+        order, found = self.order(step.source, step.bound, step.order.key)
+        order.lane(self.member(step.source))
+        tree = self.tree(step.source, step.bound, order, found, scope, at_hand)
+        entry, turn = nest.fresh(found.name), nest.fresh("turn")
+        nest.loops += 1
+        with self.given(tree):
+            with nest.out.inside(f"const auto {turn} = [&](auto* {entry})"):
+                nest.turn(step, found, entry, scope, at_hand)
+            nest.out.lines[-1] += ";"
+            for up, down in self.ranges(step.source, step.order, found, scope):
+                nest.out.add(f"for (u32 id : {tree}->range({up}, {down})) {turn}(&{found.name}.named(id));")
+        nest.loops -= 1
+
+    def extremum(self, step: Extremum, scope: dict[str, Cpp], at_hand: AtHand) -> None:
+        """An order of its own for the view: others of the map may have entries where it has none."""
+        nest = self.nest
+        order, found = self.order(step.source, step.bound, step.key, alone=True)
+        order.lane(self.member(step.source))
+        field = found.key[step.source.outputs.index(step.key)]
+        tree = self.tree(step.source, step.bound, order, found, scope, at_hand)
+        name, type_ = nest.fresh(step.var), type_of(field.kind)
+        nest.out.add(f"Opt<{type_}> {name};")
+        there = f"!{tree}->is_empty()" if tree.startswith("(") else f"{tree} && !{tree}->is_empty()"
+        entry = f"{found.name}.named({tree}->{'greatest' if step.greatest else 'least'}())"
+        nest.out.add(f"if ({there}) {name} = {entry}.key.{field.name};")
+        scope[step.var] = Cpp(name, field.kind, optional=True)
+
+    # -- trees ---------------------------------------------------------------------------------------------------------
+
+    def member(self, source: View) -> Member:
+        return self.nest.layout[source.name][1]
+
+    def order(
+        self, source: View, bound: frozenset[str], key: str, alone: bool = False
+    ) -> tuple[OrderLayout, MapLayout]:
+        found, member = self.nest.layout[source.name]
+        at = tuple(i for i, n in enumerate(source.outputs) if n in bound)
+        return found.order(at, source.outputs.index(key), member if alone else None), found
+
+    def tree(
+        self,
+        source: View,
+        bound: frozenset[str],
+        order: OrderLayout,
+        found: MapLayout,
+        scope: Mapping[str, Cpp],
+        at_hand: AtHand,
+    ) -> str:
+        """A pointer to the tree of a slice: in brackets where it is one for sure, else a name that may be null."""
+        nest, names = self.nest, source.outputs
+        if not order.slice_at:
+            return f"(&{order.name}.only())"
+        at = at_hand.get((order.name, tuple(names[i] for i in order.slice_at)))
+        if at is not None:
+            return at
+        name = nest.fresh("tree")
+        nest.out.add(f"{order.type_name}::Tree* {name}{{}};")
+        with nest.representable(found, names, order.slice_at, scope) as key:
+            slice_ = ", ".join(key[i] for i in order.slice_at)
+            nest.out.add(f"{name} = {order.name}.find({{{slice_}}});")
+        return name
+
+    @contextmanager
+    def given(self, tree: str) -> Iterator[None]:
+        if tree.startswith("("):
+            yield
+        else:
+            with self.nest.out.inside(f"if ({tree})"):
+                yield

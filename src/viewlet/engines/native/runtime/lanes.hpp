@@ -1,0 +1,170 @@
+// What an ordered tree adds up: the values of its entries, in one lane for each view that shares them.
+//
+// A value is *wild* in its lane if a sum over 2³² such values might overflow, or if it is not finite. Wild values
+// count as 0 in the sums that nodes keep. While there are any, the tree goes over its entries instead, with checked
+// sums. So nothing is spoilt by a value that goes again.
+#pragma once
+
+#include "real.hpp"
+
+namespace viewlet {
+
+enum class Running : u8 { NONE, BEFORE, AFTER, BOTH };  // from which end nodes bound the running sums inside them
+
+constexpr bool is_wild(i64 value) { return value >= i64(1) << 30 || value <= -(i64(1) << 30); }
+constexpr bool is_wild(i128 value) { return value >= i128(1) << 94 || value <= -(i128(1) << 94); }
+constexpr bool is_wild(Real value) { return !(__builtin_fabs(value.hi) < 0x1p900); }
+template <class T>
+constexpr T tame(T value) {
+    return is_wild(value) ? T{} : value;
+}
+
+constexpr bool is_negative(i128 value) { return value < 0; }
+constexpr bool is_negative(Real value) { return value.hi < 0; }
+
+// A sum of tame values or of what nodes know of them.
+template <class T>
+struct Total {
+    T sum{};
+    VIEWLET_INLINE void add(T value) { sum += value; }
+    VIEWLET_INLINE i128 value() const { return sum; }
+};
+template <>
+struct Total<Real> {  // not normalised: only `hi` waits for the summand before
+    double hi{}, lo{};
+    VIEWLET_INLINE void add(Real value) {
+        Real sum = two_sum(hi, value.hi);
+        hi = sum.hi, lo += sum.lo + value.lo;
+    }
+    VIEWLET_INLINE Real value() const { return two_sum(hi, lo); }
+};
+
+// Four values at a time, with two doubles each: the compiler makes of it what the machine has.
+using FourInts = i64 __attribute__((vector_size(32)));
+using FourReals = double __attribute__((vector_size(64)));
+using FourMasks = i64 __attribute__((vector_size(64)));
+
+// A sum of parts of columns, whose room is a multiple of four. All places are read and those that are not wanted count
+// as 0: that is cheaper than a loop whose end the machine cannot guess.
+template <class T>
+struct PartSum : Total<T> {  // i128
+    VIEWLET_INLINE void add(const T* column, u32 room, u32 from, u32 to) {
+        T sum = this->sum;
+        for (u32 place = 0; place < room; ++place) sum += column[place] & -T((place >= from) & (place < to));
+        this->sum = sum;
+    }
+};
+template <>
+struct PartSum<i64> {
+    FourInts sums{};
+
+    VIEWLET_INLINE void add(const i64* column, u32 room, u32 from, u32 to) {
+        FourInts place = {0, 1, 2, 3};
+        for (u32 first = 0; first < room; first += 4, place += 4) {
+            FourInts summands;
+            __builtin_memcpy(&summands, column + first, sizeof summands);
+            sums += summands & (place >= i64(from)) & (place < i64(to));
+        }
+    }
+    VIEWLET_INLINE i128 value() const { return (sums[0] + sums[1]) + (sums[2] + sums[3]); }
+};
+template <>
+struct PartSum<Real> {  // hi and lo take turns
+    FourReals sums{}, errors{};
+
+    VIEWLET_INLINE void add(const Real* column, u32 room, u32 from, u32 to) {
+        FourMasks place = {0, 0, 1, 1, 2, 2, 3, 3};
+        for (u32 first = 0; first < room; first += 4, place += 4) {
+            FourReals summands;
+            __builtin_memcpy(&summands, column + first, sizeof summands);
+            summands = (FourReals)((FourMasks)summands & (place >= i64(from)) & (place < i64(to)));
+            FourReals sum = sums + summands, part = sum - sums;  // 2Sum
+            errors += (sums - (sum - part)) + (summands - part);
+            sums = sum;
+        }
+    }
+    VIEWLET_INLINE Real value() const {
+        Total<Real> left, right;
+        left.add({sums[0], errors[0] + (sums[1] + errors[1])});
+        left.add({sums[2], errors[2] + (sums[3] + errors[3])});
+        right.add({sums[4], errors[4] + (sums[5] + errors[5])});
+        right.add({sums[6], errors[6] + (sums[7] + errors[7])});
+        left.add({right.hi, right.lo});
+        return left.value();
+    }
+};
+
+// A sum of any values.
+struct CheckedTotal {
+    Faults& faults;
+    u32 view;
+    i128 sum{};
+    void add(i128 value) { sum = viewlet::add(faults, view, sum, value); }
+    i128 value() const { return sum; }
+};
+template <class T>
+struct Checked : CheckedTotal {};
+template <>
+struct Checked<Real> : RealSum {
+    Checked(Faults&, u32) {}
+};
+
+VIEWLET_INLINE void add_to(Faults& faults, u32 view, i128& into, i128 sum) { into = add(faults, view, into, sum); }
+VIEWLET_INLINE void add_to(Faults&, u32, Real& into, Real sum) { into = into + sum; }
+
+// Between these are all running sums of a node's entries, and 0.
+template <class T>
+struct Extent {
+    using Bound = T;
+    T least{}, greatest{};
+
+    void cover(Total<T> start, T low, T high) {
+        low += start.sum, high += start.sum;
+        if (low < least) least = low;
+        if (high > greatest) greatest = high;
+    }
+};
+template <>
+struct Extent<Real> {  // rounded outward, generously
+    using Bound = double;
+    double least{}, greatest{};
+
+    void cover(Total<Real> start, Real low, Real high) {
+        double from = start.hi + start.lo, size = __builtin_fabs(from);
+        double lower = from + low.hi - (size + __builtin_fabs(low.hi)) * 0x1p-50;
+        double upper = from + high.hi + (size + __builtin_fabs(high.hi)) * 0x1p-50;
+        if (lower < least) least = lower;
+        if (upper > greatest) greatest = upper;
+    }
+};
+
+template <class T, Running running = Running::NONE>
+struct Lane {
+    using Value = T;
+    using Bound = typename Extent<T>::Bound;
+    static constexpr bool BEFORE = running == Running::BEFORE || running == Running::BOTH;
+    static constexpr bool AFTER = running == Running::AFTER || running == Running::BOTH;
+    static constexpr bool RUNNING = BEFORE || AFTER;
+    // Of one child in an inner node: its sum; how many values below are negative; and where some are, the bounds.
+    static constexpr u32 COUNTED = sizeof(T), BOUNDED = COUNTED + (RUNNING ? sizeof(u32) : 0);
+    static constexpr u32 WIDTH = BOUNDED + 2 * sizeof(Bound) * (BEFORE + AFTER);
+};
+
+// -- lists of lanes
+
+template <u32 n, class First, class... Rest>
+struct Nth : Nth<n - 1, Rest...> {};
+template <class First, class... Rest>
+struct Nth<0, First, Rest...> {
+    using type = First;
+};
+template <u32... n>
+struct Numbers {};
+template <u32 count, u32... n>
+struct UpTo : UpTo<count - 1, count - 1, n...> {};
+template <u32... n>
+struct UpTo<0, n...> {
+    using type = Numbers<n...>;
+};
+
+}  // namespace viewlet
