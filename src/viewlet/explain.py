@@ -190,6 +190,8 @@ def _result_lines(result: Result, program: Program) -> Iterator[str]:
         yield f"  {_defined(result.rows, program, 2)}"
     for name, q in result.lookups:
         yield f"  {name} := {_defined(q, program, 6 + len(name))}"
+    for e in result.extremes:
+        yield f"  {e.var} := {e.end} {e.key} of {_defined(e.query, program, 6 + len(e.var))}"
     if result.having is not None:
         yield f"  having {result.having.text}"
     for column in result.columns:
@@ -272,6 +274,7 @@ def _steps(program: Program) -> list[Step]:
     """A step's place is ``view`` or ``view on event``."""
     names = {v.name for v in program.views}
     names |= {f"{r.name}_{name}" for r in program.results for name, _ in r.lookups} | {r.name for r in program.results}
+    names |= {f"{r.name}_{e.var}" for r in program.results for e in r.extremes}
     return [step for step in program.trace.steps if step.place.split(" on ")[0] in names]
 
 

@@ -196,7 +196,7 @@ class Writer:
         parts = [*conditions, *([self.filter(item)] if self.one_in(4) else [])]
         where = f" WHERE {' AND '.join(parts)}" if parts else ""
         query = f"(SELECT {self.aggregate(item)} FROM {item.source}{where})"
-        return f"COALESCE({query}, 0)" if self.one_in(5) else query
+        return f"COALESCE({query}, 0)" if self.one_in(3) else query
 
     def running(self, outer: Item) -> str:
         """What rows with a greater or a smaller key add up to."""
@@ -214,7 +214,7 @@ class Writer:
     def side(self, outer: Item) -> str:
         """What a running sum is compared with: mostly something that does not change with the row."""
         return self.either(
-            lambda: self.one(("2", "1", "0", "-1", "4", "0.5")),
+            lambda: self.one(("2", "1", "0", "-1", "4", "0.5", "9")),
             lambda: self.total(outer),
             lambda: self.total(outer),
             lambda: f"{self.column(outer, self.one((*WEIGHTS, *NUMBERS)))} {self.one('+-')} {self.one(SHIFTS)}",
@@ -228,9 +228,9 @@ class Writer:
             lambda: f"{side} {order} {running}",
             lambda: f"{self.one(FACTORS)} * {running} {order} {side}",
             lambda: f"{running} - {side} {order} {self.one(SHIFTS)}",
-            lambda: f"{running} BETWEEN {self.one(('0', '-2', '1'))} AND {side}",
+            lambda: f"{running} BETWEEN {self.one(('0', '-9'))} AND {side}",
             lambda: f"NOT ({running} {order} {side})",
-            lambda: f"{running} {self.one(('=', '<>'))} {side}",
+            lambda: f"{running} {self.one(('<>', '='))} {side}",
             lambda: f"({running} {order} {side} OR {self.filter(outer)})",
         )
 
@@ -271,7 +271,7 @@ class Writer:
 
     def products(self, items: Sequence[Item]) -> list[str]:
         first, *others = items
-        restrictions = [(self.threshold,), (self.threshold,), (self.against_total,), ()]
+        restrictions = [(self.threshold,), (self.against_total,), (self.threshold,), ()]
         found = [condition(item) for item in others for condition in self.one(restrictions)]
         return [self.threshold(first), *found, *(self.equality(first, item) for item in others if self.one_in(4))]
 

@@ -247,7 +247,20 @@ def effort(f: Query, bound: frozenset[str]) -> tuple[int, int]:
             return 3, loops
         case _ if loops == 0:
             return 2, 0
-        case _ if all(isinstance(a, Delta) for a in atoms(f)):
+        case _ if _starts_from_update(f, bound):
             return 4, loops
         case _:
             return (5 if outputs(f) & bound else 6), loops
+
+
+def _starts_from_update(f: Query, bound: frozenset[str]) -> bool:
+    """The update gives all that F has to give: it is looked at first, and then only what agrees with it."""
+    match f:
+        case Union(parts):
+            return all(_starts_from_update(p, bound) for p in parts)
+        case Join(parts):
+            return any(outputs(p) | bound >= outputs(f) and _starts_from_update(p, bound) for p in parts)
+        case Sum(_, inner) | Exists(inner):
+            return _starts_from_update(inner, bound) or all(isinstance(a, Delta) for a in atoms(f))
+        case _:
+            return all(isinstance(a, Delta) for a in atoms(f))

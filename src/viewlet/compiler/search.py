@@ -113,5 +113,8 @@ def total_cost(program: Program, cache_domains: Mapping[str, float]) -> dict[str
     )
     streams = [r for r in program.relations if not r.static]
     reads = [q for r in program.results for q in (r.rows, *(q for _, q in r.lookups)) if isinstance(q, View)]
-    refresh = float(sum(r.rate for r in streams)) * sum(estimator.cost_e(q, frozenset()) for q in reads)
+    ends = [r.rows for r in program.results for _ in r.extremes]  # each row looks at the end of one slice
+    touched = sum(estimator.cost_e(q, frozenset()) for q in reads)
+    touched += sum(1.0 if rows is None else estimator.cost_e(rows, frozenset()) for rows in ends)
+    refresh = float(sum(r.rate for r in streams)) * touched
     return {"maintenance": maintenance, "refresh": refresh, "total": maintenance + refresh, "views": float(len(views))}

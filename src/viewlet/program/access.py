@@ -1,52 +1,77 @@
 """Access paths: how every read of a trigger statement finds its entries, and what a refresh therefore costs.
 
-The reads are followed in the order in which the living definition evaluates them, with the variables bound so far:
+The reads are those of the statement's loop nest, which is what the engines run:
 
-=========  ==================  ===================================
-path       keys bound          cost
-=========  ==================  ===================================
-lookup     all of them         O(1)
-slice      some of them        O(matches)
-scan       none                O(n)
-batch      none, of a bulk ΔR  counted per tuple of the batch
-=========  ==================  ===================================
+==========  =============================================  =======================================================
+path        keys                                           cost
+==========  =============================================  =======================================================
+lookup      all bound                                      O(1)
+slice       some bound                                     O(matches)
+range       one compared                                   O(log n) to find the first, then O(matches)
+range sum   one compared and summed out                    O(log n)
+threshold   one compared through a running sum             O(log n); with negative values, for each run of the sum
+extremum    the least or greatest of one                   O(log n)
+groups      none bound, but every entry is a group that    O(g)
+            is refreshed, or has its own sum to be read
+scan        none bound                                     O(n)
+batch       none, of a bulk ΔR                             counted per tuple of the batch
+own         some, of a bulk ΔR                             within the batch, whatever the views hold
+==========  =============================================  =======================================================
 
 What stands inside a loop is done once per turn: costs multiply, so a scan inside a scan is O(n²).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from typing_extensions import assert_never
-
-from viewlet.algebra.evaluate import join_order
-from viewlet.algebra.query import (
-    Atom,
-    Bind,
-    Compare,
-    Delta,
-    Exists,
-    Join,
-    Materialize,
-    Query,
-    Rel,
-    Sum,
-    Union,
-    Value,
-    View,
-    outputs,
-)
+from viewlet.algebra.query import Atom, Delta, Query, View, inputs, outputs, rename
 from viewlet.algebra.terms import free
+from viewlet.program.fuse import trigger_scope
 from viewlet.program.graph import part_for
-from viewlet.program.trigger import Event, Program, Statement
+from viewlet.program.loops import (
+    LEAVES,
+    Add,
+    Block,
+    Cut,
+    EachGroup,
+    EachSlice,
+    Emit,
+    Extremum,
+    Get,
+    Group,
+    Order,
+    Put,
+    RangeSum,
+    Runs,
+    Step,
+    Test,
+    blocks,
+)
+from viewlet.program.loops import Loop as LoopStep
+from viewlet.program.lower import Lowering, Scope
+from viewlet.program.names import as_written, columns_of, free_names
+from viewlet.program.trigger import Event, Program, Statement, Trigger
 
-Path = Literal["lookup", "slice", "scan", "batch"]
+Path = Literal["lookup", "slice", "range", "range sum", "threshold", "extremum", "groups", "scan", "batch", "own"]
 Unit = Literal["event", "batch", "tuple of the batch"]
-Rank = tuple[int, int, int]  # nested scans, nested loops over the batch, nested slices
+Rank = tuple[int, int, int, int, int]  # nested scans, loops over the batch, over groups, over slices; and descents
 
-VERBS: dict[Path, str] = {"lookup": "looks up", "slice": "slices", "scan": "scans", "batch": "loops over"}
+VERBS: dict[Path, str] = {
+    "lookup": "looks up",
+    "slice": "slices",
+    "range": "goes over a range of",
+    "range sum": "adds up a range of",
+    "threshold": "finds the threshold in",
+    "extremum": "looks at one end of",
+    "groups": "goes over the groups of",
+    "scan": "scans",
+    "batch": "loops over",
+    "own": "goes over what agrees in",
+}
+DESCENTS: frozenset[Path] = frozenset({"range sum", "threshold", "extremum"})
 POWERS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 
 
@@ -80,129 +105,184 @@ class StatementCost:
 
 def statement_access(statement: Statement, event: Event, program: Program) -> StatementCost:
     """What one refresh by ``statement`` costs when ``event`` happens."""
-    target = statement.target
-    work = _Walk(program).query(statement.expression, frozenset(event.params) | frozenset(target.inputs))
-    loops, unit = _per_unit(work.time, event)
-    if target.inputs:
-        held = Loop("scan", target.name, "a refresh goes over every input that the view cache holds")
-        loops = (held, *loops)
-    rank = _rank(loops)
-    constant = "every read is a lookup" if any(path == "lookup" for _, path in work.paths) else "no view is read"
-    return StatementCost(_cost_class(rank), "; for each, ".join(map(str, loops)) or constant, work.paths, unit, rank)
+    return _Costs(program).statement(statement, event)
 
 
 def program_cost_class(program: Program, result: str | None = None, kinds: str = "+-Δ") -> str:
     """The worst class of all statements, or of those that keep one result fresh, on these kinds of events."""
     part = program if result is None else part_for(program, result)
-    triggers = [t for t in part.triggers if t.event.kind in kinds]
-    costs = (statement_access(s, t.event, part) for t in triggers for s in t.statements)
-    return _cost_class(max((c.rank for c in costs), default=(0, 0, 0)))
+    return _cost_class(max((cost.rank for _, _, cost in _costs(part, kinds)), default=(0, 0, 0, 0, 0)))
 
 
 def scan_warnings(program: Program) -> tuple[str, ...]:
     """One line for each view whose refresh scans, with the events and the reason."""
     events: dict[tuple[str, str, str], list[str]] = {}
+    for event, s, cost in _costs(program):
+        if cost.has_scan:
+            key = s.target.name, cost.cost_class, cost.reason
+            events.setdefault(key, []).append(f"{event.kind}{event.relation}")
+    return tuple(f"{target} on {', '.join(on)} takes {cost}: {why}" for (target, cost, why), on in events.items())
+
+
+def _costs(program: Program, kinds: str = "+-Δ") -> Iterator[tuple[Event, Statement, StatementCost]]:
+    costs = _Costs(program)
     for trigger in program.triggers:
         for s in trigger.statements:
-            cost = statement_access(s, trigger.event, program)
-            if cost.has_scan:
-                key = s.target.name, cost.cost_class, cost.reason
-                events.setdefault(key, []).append(f"{trigger.event.kind}{trigger.event.relation}")
-    return tuple(f"{target} on {', '.join(on)} takes {cost}: {why}" for (target, cost, why), on in events.items())
+            if trigger.event.kind in kinds:
+                yield trigger.event, s, costs.statement(s, trigger.event)
 
 
 # -- the walk ----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class _Work:
-    """The dominant nest of loops in evaluating a query, and the nest that its rows stand in for what comes after it."""
+    """The dominant nest of loops so far, the reads met, and for each group the loops that its tuples come from."""
 
     time: Loops = ()
-    rows: Loops = ()
-    paths: tuple[tuple[str, Path], ...] = ()
-
-    def then(self, after: _Work) -> _Work:
-        return _Work(_worse(self.time, self.rows + after.time), self.rows + after.rows, self.paths + after.paths)
-
-    def beside(self, other: _Work) -> _Work:
-        return _Work(_worse(self.time, other.time), _worse(self.rows, other.rows), self.paths + other.paths)
+    paths: list[tuple[str, Path]] = field(default_factory=list)
+    groups: dict[str, Loops] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class _Walk:
+@dataclass
+class _Costs:
     program: Program
-    comparisons: tuple[Compare, ...] = ()  # of the join around
 
-    def query(self, q: Query, bound: frozenset[str]) -> _Work:
-        match q:
-            case Rel() | Delta() | View():
-                return self.atom(q, bound)
-            case Value() | Compare():
-                return _Work()
-            case Bind(_, inner):
-                return replace(self.query(inner, bound), rows=())
-            case Sum(group, inner):
-                work = self.query(inner, bound)
-                return work if group - bound else replace(work, rows=())
-            case Exists(inner):
-                work = self.query(inner, bound)
-                return work if outputs(q) - bound else replace(work, rows=())
-            case Materialize(inner):
-                return self.query(inner, bound)
-            case Join(factors):
-                return self.join(factors, bound)
-            case Union(branches):
-                work = _Work()
-                for branch in branches:
-                    work = work.beside(self.query(branch, bound))
-                return work
-            case _:
-                assert_never(q)
+    def __post_init__(self) -> None:
+        self.lowering = Lowering.of(self.program)
 
-    def join(self, factors: tuple[Query, ...], bound: frozenset[str]) -> _Work:
-        inside = replace(self, comparisons=tuple(f for f in factors if isinstance(f, Compare)))
+    def statement(self, statement: Statement, event: Event) -> StatementCost:
+        target = statement.target
+        scope = trigger_scope(self.program, Trigger(event, (statement,)), statement)
         work = _Work()
-        for f in join_order(factors, bound):
-            work = work.then(inside.query(f, bound))
-            bound |= outputs(f)
-        return work
+        self.block(self.lowering.change(statement.expression, target.outputs, scope, target.name), (), work)
+        loops, unit = _per_unit(work.time, event)
+        if target.inputs:
+            held = Loop("scan", target.name, "a refresh goes over every input that the view cache holds")
+            loops = (held, *loops)
+        rank = _rank(loops)
+        constant = "every read is a lookup" if any(path == "lookup" for _, path in work.paths) else "no view is read"
+        reason = "; for each, ".join(map(str, loops)) or constant
+        return StatementCost(_cost_class(rank), reason, tuple(work.paths), unit, rank)
 
-    def atom(self, atom: Atom, bound: frozenset[str]) -> _Work:
-        keys = atom.inputs + atom.outputs if isinstance(atom, View) else atom.vars
-        path = _path(atom, sum(k in bound for k in keys), len(keys))
-        loops = () if path == "lookup" else (Loop(path, _name(atom), self.because(keys, bound)),)
-        fill = self.fill(atom)
-        return _Work(_worse(loops, fill.time), loops, ((atom.text, path), *fill.paths))
+    def block(self, block: Block, around: Loops, work: _Work) -> None:
+        work.time = _worse(work.time, around)
+        for step in block:
+            inside = around + self.step(step, around, work)
+            work.time = _worse(work.time, inside)
+            if not isinstance(step, LEAVES):
+                self.block(step.body, inside, work)
 
-    def because(self, keys: tuple[str, ...], bound: frozenset[str]) -> str:
-        given = [k for k in keys if k in bound]
-        if given:
-            return f"only {', '.join(given)} {'is' if len(given) == 1 else 'are'} bound"
-        compared = [c.text for c in self.comparisons if (free(c.left) | free(c.right)) & frozenset(keys)]
-        return "no key is bound" + (f", only compared in {' and '.join(compared)}" if compared else "")
+    def step(self, step: Step, around: Loops, work: _Work) -> Loops:
+        """The loops that a step is itself; what it reads is noted."""
+        match step:
+            case Get(source, _, _):
+                work.paths.append((_written(source).text, "lookup"))
+                self.fill(source, around, work)
+            case LoopStep():
+                return self.loop(step, around, work)
+            case EachSlice(source, bound, key, summed, _):
+                names = [as_written(v) for v in source.outputs if v not in bound and v != key and v not in summed]
+                because = f"each {', '.join(names)} has its own order of {as_written(key)}"
+                return self.read(source, "groups", because, work)
+            case RangeSum(_, source, _, order):
+                return self.read(source, "range sum", _in_order(order), work)
+            case Runs(_, source, _, key, _, _, test):
+                because = f"where {_written(test.compare).text}, in the order of {as_written(key)}"
+                return self.read(source, "threshold", because, work)
+            case Extremum(_, source, _, key, _):
+                return self.read(source, "extremum", f"in the order of {as_written(key)}", work)
+            case Put(name, _, _):
+                work.groups[name] = _worse(work.groups.get(name, ()), around)
+            case EachGroup(name, _, _):
+                return work.groups.get(name, ())[len(around) :]
+        return ()
 
-    def fill(self, atom: Atom) -> _Work:
+    def read(self, source: View, path: Path, because: str, work: _Work) -> Loops:
+        work.paths.append((_written(source).text, path))
+        return (Loop(path, source.name, because),)
+
+    def loop(self, step: LoopStep, around: Loops, work: _Work) -> Loops:
+        source, names = step.source, columns_of(step.source)
+        path, because = _path(step), _because(step, names)
+        work.paths.append((_written(source).text, path))
+        self.fill(source, around, work)
+        return (Loop(path, f"Δ{source.name}" if isinstance(source, Delta) else source.name, because),)
+
+    def fill(self, atom: Atom, around: Loops, work: _Work) -> None:
         """A view cache that is asked for an input it does not hold computes it then: the worst case counts that."""
         if not isinstance(atom, View) or not atom.inputs:
-            return _Work()
+            return
         view = self.program.view(atom.name)
         assert view.fill is not None, f"{view.name} has inputs and nothing to fill them from"
-        work = self.query(view.fill, frozenset(view.inputs))
+        inside = _Work()
+        given = Scope(frozenset(view.inputs), frozenset())
+        self.block(self.lowering.change(view.fill, view.outputs, given, view.name), (), inside)
         on_miss = f" (to fill {view.name} when it misses)"
-        return replace(work, time=tuple(replace(loop, because=loop.because + on_miss) for loop in work.time))
+        missed = tuple(replace(loop, because=loop.because + on_miss) for loop in inside.time)
+        work.time = _worse(work.time, around + missed)
+        work.paths += inside.paths
 
 
-def _path(atom: Atom, given: int, keys: int) -> Path:
-    if given == keys:
-        return "lookup"
+def _written(q: Query) -> Query:
+    return rename(q, {v: as_written(v) for v in inputs(q) | outputs(q)})
+
+
+def _in_order(order: Order) -> str:
+    """The key, and the comparisons that bound it; the two sides of a disjunction once."""
+    cuts = (cut for cuts in order.ranges for cut in cuts)
+    conditions = dict.fromkeys(_written(cut.compare).text for cut in cuts if isinstance(cut, Cut) and cut.holds)
+    where = f", where {' or '.join(conditions) if len(order.ranges) > 1 else ' and '.join(conditions)}"
+    return f"in the order of {as_written(order.key)}{where * bool(conditions)}"
+
+
+def _path(step: LoopStep) -> Path:
+    if step.order is not None:
+        return "extremum" if step.order.single else "range"
+    given = any(v in step.bound for v in columns_of(step.source))
+    if isinstance(step.source, Delta):
+        return "own" if given else "batch"
     if given:
         return "slice"
-    return "batch" if isinstance(atom, Delta) else "scan"
+    return "groups" if _is_over_groups(step) else "scan"
 
 
-def _name(atom: Atom) -> str:
-    return f"Δ{atom.name}" if isinstance(atom, Delta) else atom.name
+def _is_over_groups(step: LoopStep) -> bool:
+    """Every turn changes groups of its own, and does nothing else."""
+    steps = [s for inner in blocks(step.body) for s in inner]
+    outer = free_names(step.body)
+    emits = [s for s in steps if isinstance(s, Emit)]
+    adds = any(s.var in outer for s in steps if isinstance(s, Add)) or any(
+        s.name in outer for s in steps if isinstance(s, Put)
+    )
+    return bool(emits) and not adds and all(set(columns_of(step.source)) <= set(s.key) for s in emits)
+
+
+def _because(step: LoopStep, names: tuple[str, ...]) -> str:
+    if step.order is not None:
+        return _in_order(step.order)
+    given = [as_written(k) for k in names if k in step.bound]
+    if given:
+        return f"only {', '.join(given)} {'is' if len(given) == 1 else 'are'} bound"
+    if _path(step) == "groups":
+        return "each is refreshed"
+    compared = [c for c in _comparisons(step.body) if _mentions(c, names)]
+    return "no key is bound" + (
+        f", only compared in {' and '.join(c.compare.text for c in compared)}" if compared else ""
+    )
+
+
+def _mentions(test: Test, names: tuple[str, ...]) -> bool:
+    return bool((free(test.compare.left) | free(test.compare.right)) & frozenset(names))
+
+
+def _comparisons(block: Block) -> Iterator[Test]:
+    """The tests of a loop's own turn, before it loops again."""
+    for step in block:
+        if isinstance(step, Test):
+            yield step
+        if not isinstance(step, (*LEAVES, LoopStep, EachSlice, EachGroup, Group)):
+            yield from _comparisons(step.body)
 
 
 # -- comparing nests of loops ------------------------------------------------------------------------------------------
@@ -210,7 +290,9 @@ def _name(atom: Atom) -> str:
 
 def _rank(loops: Loops) -> Rank:
     paths = [loop.path for loop in loops]
-    return paths.count("scan"), paths.count("batch"), paths.count("slice")
+    descents = sum(path in DESCENTS for path in paths)
+    matches = paths.count("slice") + paths.count("range")
+    return paths.count("scan"), paths.count("batch"), paths.count("groups"), matches, min(descents, 1)
 
 
 def _worse(a: Loops, b: Loops) -> Loops:
@@ -227,9 +309,10 @@ def _per_unit(loops: Loops, event: Event) -> tuple[Loops, Unit]:
 
 def _cost_class(rank: Rank) -> str:
     """Slices within slices find the matches of a join: O(matches) in all."""
-    scans, batches, slices = rank
-    parts = [f"{what}{_power(times)}" for what, times in (("n", scans), ("batch", batches)) if times]
-    return f"O({'·'.join([*parts, *['matches'] * (slices > 0)]) or '1'})"
+    scans, batches, groups, slices, descents = rank
+    loops = (("n", scans), ("batch", batches), ("g", groups), ("matches", min(slices, 1)))
+    parts = "·".join(f"{what}{_power(times)}" for what, times in loops if times)
+    return f"O({' '.join([*([parts] if parts else []), *(['log n'] if descents else [])]) or '1'})"
 
 
 def _power(times: int) -> str:

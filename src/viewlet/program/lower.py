@@ -61,7 +61,7 @@ from viewlet.program.loops import (
     Test,
     Total,
 )
-from viewlet.program.monotone import Ranges, both, holds_upwards, is_known, ranges_of
+from viewlet.program.monotone import Ranges, admits_unknown, both, holds_upwards, is_known, ranges_of
 from viewlet.program.names import columns_of, each_name_once
 from viewlet.program.nulls import Columns, is_plain, may_be_null, nullable_columns, solid_after
 from viewlet.program.ordered import (
@@ -298,19 +298,20 @@ class Lowering:
         return ranges_of(test, run)
 
     def unknown_key(self, path: Path, scope: Scope, then: Then) -> Block:
-        """The entries whose key is NULL, which stand in no order: no comparison holds, every running sum is 0."""
+        """The entries whose key is NULL, which stand in no order: no comparison with it holds, running sums are 0."""
         if not self.admits_unknown(path):
             return ()
         values = [Let(path.key, NULL, False)]
         values += [Let(total, ZERO_TERM, True) for total in dict.fromkeys(t.total for t in path.thresholds)]
         totals = frozenset(t.total for t in path.thresholds)
         inside = scope.having(totals | {path.key}, totals)
-        parts = (path.atom, *dict.fromkeys(t.test for t in path.thresholds))
+        parts = (path.atom, *dict.fromkeys((*path.conditions, *(t.test for t in path.thresholds))))
         return (*values, *self.product(parts, inside, (), outputs(path.atom), then))
 
     def admits_unknown(self, path: Path) -> bool:
         may_be = self.columns[path.view.name][path.view.outputs.index(path.key)]
-        return may_be and not path.conditions and not any(map(always_fails, path.thresholds))
+        admitted = all(admits_unknown(c, path.key) for c in path.conditions)
+        return may_be and admitted and not any(map(always_fails, path.thresholds))
 
     def range_total(self, q: Query, scope: Scope, then: Then) -> Block | None:
         """A sum that is one range sum needs no loop: it is there for what follows as soon as its bounds are."""

@@ -66,6 +66,28 @@ def holds_upwards(compare: Compare, var: str) -> bool | None:
     return found == 0 or (found > 0) == (compare.op in (">", ">="))
 
 
+def admits_unknown(condition: Compare, var: str) -> bool:
+    """Whether a condition can be TRUE where ``var`` is NULL: then a comparison with it is not."""
+    match condition:
+        case Compare("=", Op(name, args), right) if right == TRUE and name in _LOGIC:
+            return _unknown(Op(name, args), var)
+        case _:
+            return var not in free(condition.left) | free(condition.right)
+
+
+def _unknown(term: Term, var: str) -> bool:
+    match term:
+        case Op("and", args):
+            return all(_unknown(a, var) for a in args)
+        case Op("or", args):
+            return any(_unknown(a, var) for a in args)
+        case Op("not", (a,)):
+            inwards = _negated(a)
+            return inwards is None or _unknown(inwards, var)
+        case _:
+            return var not in free(term)
+
+
 # -- conditions as ranges ----------------------------------------------------------------------------------------------
 
 

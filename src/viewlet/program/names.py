@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import overload
@@ -41,6 +42,16 @@ DEFINE = (Let, RangeSum, Runs, Extremum, Total, Group)  # the steps that name so
 
 def columns_of(atom: Atom) -> tuple[str, ...]:
     return atom.inputs + atom.outputs if isinstance(atom, View) else atom.vars
+
+
+def as_written(name: str) -> str:
+    """What the query calls a variable that lowering gave a name of its own.
+
+    >>> as_written("$b.price_7$18"), as_written("b.price$3"), as_written("@price")
+    ('b.price', 'b.price', '@price')
+    """
+    name = re.sub(r"(\$\d+)+$", "", name)
+    return as_written(re.sub(r"_\d+$", "", name[1:])) if name.startswith("$") else name
 
 
 def each_name_once(block: Block, taken: set[str], numbers: Iterator[int], keep: frozenset[str] = frozenset()) -> Block:

@@ -389,14 +389,15 @@ def factor_kind(term: Term, env: Env) -> Kind:
 
 def _total(name: str, body: Block, env: Env) -> Kind:
     """What the steps that add to ``name`` come to; in a loop, as much as a number can hold."""
-    added = list(_additions(name, body, False))
+    added = list(additions(name, body))
     if not added:
         return ONE
     kind = plus([product_kind(product, env) for product, _ in added])
     return _summed(kind, False) if any(looped for _, looped in added) else kind
 
 
-def _additions(name: str, block: Block, looped: bool) -> Iterator[tuple[Product, bool]]:
+def additions(name: str, block: Block, looped: bool = False) -> Iterator[tuple[Product, bool]]:
+    """What the steps of a block add to a total or group, and whether in a loop."""
     for step in block:
         match step:
             case Add(var, product) if var == name:
@@ -404,11 +405,11 @@ def _additions(name: str, block: Block, looped: bool) -> Iterator[tuple[Product,
             case Put(var, _, product) if var == name:
                 yield product, True
             case Loop(body=body) | EachSlice(body=body) | EachGroup(body=body):
-                yield from _additions(name, body, True)
+                yield from additions(name, body, True)
             case Same(body=body) | Test(body=body) | Get(body=body) | Total(body=body):
-                yield from _additions(name, body, looped)
+                yield from additions(name, body, looped)
             case Nonzero(body=body) | Group(body=body):
-                yield from _additions(name, body, looped)
+                yield from additions(name, body, looped)
             case _:
                 pass
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import chain, count
 
 from sqlglot import exp
 
@@ -110,7 +111,8 @@ def _select_list(tree: exp.Select, scope: Scope) -> list[tuple[str, exp.Expr]]:
             taken = {n for n, _ in result}
             if name in taken and isinstance(item, exp.Alias):
                 raise scope.session.source.error(item, f"two columns are named {name}", "give each its own name: AS …")
-            unique = next(n for n in (name, *(f"{name}_{k}" for k in range(1, 10_000))) if n not in taken)
+            numbered = chain((name,), (f"{name}_{k}" for k in count(1)))
+            unique = next(n for n in numbered if n not in taken)
             result.append((unique, node))
     return result
 

@@ -136,7 +136,7 @@ class NativeState:
                 raise SpoiledError(view, "a number has more decimals than its place")
             case ("wild", view):
                 raise SpoiledError(
-                    view, "an infinity or NaN in a product of sums could not be taken out again, so nothing changed"
+                    view, "an infinity or NaN in what other sums depend on could not be taken out again, so nothing changed"
                 )
         raise AssertionError(f"the native module reports {report}")
 

@@ -90,8 +90,8 @@ class MapLayout:
         """The order by a column in slices, made if need be; ``only`` for the entries that one member has."""
         which = slice_at, key_at, only.name if only else ""
         if which not in self.orders:
-            names = [self.key[key_at].name, *(["in", *(self.key[i].name for i in slice_at)] if slice_at else [])]
-            name = "_".join([self.name, *(["of", only.name] if only else []), "by", *names])
+            which_entries = [self.name, *(["of", only.name] if only else []), "in_order_of", self.key[key_at].name]
+            name = "_".join([*which_entries, *(["per", *(self.key[i].name for i in slice_at)] if slice_at else [])])
             self.orders[which] = OrderLayout(name, camel(name), slice_at, key_at)
         return self.orders[which]
 

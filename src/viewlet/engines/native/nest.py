@@ -44,6 +44,7 @@ from viewlet.program.typing import (
     Inexact,
     Kind,
     Kinds,
+    additions,
     key_kind,
     scaled_bits,
 )
@@ -193,6 +194,8 @@ class Nest:
             case Total(var, body):
                 self.total(var, scope)
                 self.block(body, scope, at_hand)
+                if scope[var].kind == REAL and len(list(additions(var, body))) > 1:
+                    self.out.add(f"finite(faults, {self.terms.view}, {scope[var].text});")
             case Add(var, product):
                 self.add_to(scope[var], self.terms.product(product, scope))
             case Nonzero(var, body):

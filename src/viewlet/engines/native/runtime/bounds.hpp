@@ -16,6 +16,7 @@ struct Everything {  // the bound of a side without one
 template <class Bound>
 inline constexpr bool is_bound = !__is_same(Bound, Everything);
 
+VIEWLET_INLINE bool precedes(const Texts&, bool a, bool b) { return a < b; }
 VIEWLET_INLINE bool precedes(const Texts&, i64 a, i64 b) { return a < b; }
 VIEWLET_INLINE bool precedes(const Texts&, i128 a, i128 b) { return a < b; }
 VIEWLET_INLINE bool precedes(const Texts&, double a, double b) { return less(a, b); }

@@ -48,6 +48,12 @@ VIEWLET_SHARED void within(Faults& faults, u32 view, i128 value, i128 low, i128 
     if (unlikely(value < low || value > high)) faults.overflow(view);
 }
 
+// A sum of what a view holds and what an event changes: an infinity that goes away is one fewer, not its opposite, and
+// which rows made a sum infinite is not known.
+VIEWLET_SHARED void finite(Faults& faults, u32 view, Real value) {
+    if (unlikely(!is_finite(value.hi))) faults.wild(view);
+}
+
 // A product with a sum in it: which rows made it infinite is not known, so that it could not be taken out again.
 VIEWLET_SHARED void increase_finite(Faults& faults, u32 view, RealSum& value, Real by, i64 times) {
     if (unlikely(!is_finite(by.hi))) faults.wild(view);
