@@ -1,7 +1,8 @@
 """Totals that several increments of a trigger need are computed once, before the first of them.
 
 ``target += expression`` reads old versions (Definition 1), so whatever it adds up from the event alone is the same at
-the start of the trigger. Totals over the same slice are then added up in one loop.
+the start of the trigger. Totals over the same slice are then added up in one loop, and sums over the same ranges of an
+order in one descent.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from viewlet.program.fuse import Pass, merged
-from viewlet.program.loops import LEAVES, Block, Group, Let, Loop, Total
+from viewlet.program.loops import LEAVES, Block, Group, Let, Loop, RangeSum, Total
 from viewlet.program.names import bound_names, columns_of, free_names, renamed
 
 Place = Callable[[str], str]  # a view ↦ the store that holds it; views of one store are looped over together
@@ -53,9 +54,53 @@ class Hoist:
         return block
 
 
+@dataclass
+class RangeSums:
+    """Sums over ranges that the event alone gives: side by side, those over the same ranges are found in one descent.
+
+    ``first``: a sum without its names ↦ the step that adds it up for all.
+    """
+
+    given: frozenset[str]
+    first: dict[RangeSum, RangeSum] = field(default_factory=dict)
+
+    def find(self, block: Block) -> None:
+        """The sums that are computed whatever happens."""
+        for step in block:
+            if isinstance(step, RangeSum) and free_names((step,)) <= self.given:
+                name = f"{FIRST}range{len(self.first)}"
+                own = {v: f"{v}{name}" for v in bound_names((step,))} | {step.var: name}
+                (hoisted,) = renamed((step,), own)
+                assert isinstance(hoisted, RangeSum)
+                self.first.setdefault(self.nameless(step), hoisted)
+            elif isinstance(step, (Total, Group)):
+                self.find(step.body)
+
+    def nameless(self, step: RangeSum) -> RangeSum:
+        (bare,) = renamed((step,), {v: f"§{i}" for i, v in enumerate(dict.fromkeys(bound_names((step,))))})
+        assert isinstance(bare, RangeSum)
+        return bare
+
+    def without(self, block: Block) -> Block:
+        """The block with these sums by their names."""
+        for i, step in enumerate(block):
+            if isinstance(step, RangeSum) and (first := self.first.get(self.nameless(step))):
+                return block[:i] + self.without(renamed(block[i + 1 :], {step.var: first.var}))
+            if not isinstance(step, LEAVES):
+                inner = self.without(step.body)
+                if inner is not step.body:
+                    return (*block[:i], replace(step, body=inner), *self.without(block[i + 1 :]))
+        return block
+
+
 def hoisted(passes: tuple[Pass, ...], given: frozenset[str], place: Place = str) -> tuple[Block, tuple[Pass, ...]]:
     """What to do before the first pass, and the passes without it. ``given`` are the names that the event binds."""
-    hoist = Hoist(given)
+    sums = RangeSums(given)
+    for p in passes:
+        if not p.collect:
+            sums.find(p.block)
+    passes = tuple(p if p.collect else replace(p, block=sums.without(p.block)) for p in passes)
+    hoist = Hoist(given | frozenset(step.var for step in sums.first.values()))
     for p in passes:
         if not p.collect:
             hoist.count(p.block, True)
@@ -67,7 +112,7 @@ def hoisted(passes: tuple[Pass, ...], given: frozenset[str], place: Place = str)
         first.append(Total(name, body))
         hoist.names[key] = name
     rest = tuple(p if p.collect else replace(p, block=hoist.without(p.block)) for p in passes)
-    return _in_one_loop(_needed(first, rest), place), rest
+    return (*sums.first.values(), *_in_one_loop(_needed(first, rest), place)), rest
 
 
 def _needed(first: list[Total], rest: tuple[Pass, ...]) -> list[Total]:
