@@ -12,7 +12,10 @@ from viewlet.sql.translate import translate
 Dialect = Literal["sql", "paper"]
 
 
-def compile(script: str, *, strategy: str = "optimized", dialect: Dialect = "sql") -> Program:
-    """The trigger program of a script of CREATE STREAM, CREATE TABLE and CREATE MATERIALIZED VIEW statements."""
+def compile(script: str, *, strategy: str = "optimized", dialect: Dialect = "sql", ordered: bool = True) -> Program:
+    """The trigger program of a script of CREATE STREAM, CREATE TABLE and CREATE MATERIALIZED VIEW statements.
+
+    Not ``ordered``: as in the paper, where an inequality is a scan.
+    """
     with refusing_depth():
-        return compile_script(translate(script, dialect), strategy)
+        return compile_script(translate(script, dialect), strategy, ordered=ordered)

@@ -100,7 +100,7 @@ def test_vwap_has_a_view_cache_under_naive_and_cost_only():
     aggregate, schema = aggregate_of("vwap")
     caches = {}
     for strategy in ("naive", "cost", "optimized"):
-        program = compile_query("vwap", aggregate, schema, strategy)
+        program = compile_query("vwap", aggregate, schema, strategy, ordered=False)
         caches[strategy] = [(v.inputs, v.definition.text) for v in program.views if v.is_cache]
     assert caches["optimized"] == []
     assert caches["naive"] == caches["cost"]

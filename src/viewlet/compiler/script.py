@@ -36,18 +36,22 @@ class RelationStatistics(TypedDict, total=False):
 Statistics = Mapping[str, RelationStatistics]
 
 
-def compile_query(name: str, q: Query, schema: Sequence[Relation], strategy: str = "optimized") -> Program:
+def compile_query(
+    name: str, q: Query, schema: Sequence[Relation], strategy: str = "optimized", *, ordered: bool = True
+) -> Program:
     """VT of one query of the calculus: the form in which the paper gives its examples."""
-    return _compile(tuple(schema), (Result(name, (), q),), strategy)
+    return _compile(tuple(schema), (Result(name, (), q),), strategy, ordered)
 
 
-def compile_script(script: Script, strategy: str = "optimized", statistics: Statistics | None = None) -> Program:
+def compile_script(
+    script: Script, strategy: str = "optimized", statistics: Statistics | None = None, *, ordered: bool = True
+) -> Program:
     """The trigger program of a script under one of the five strategies."""
     schema = tuple(_informed(r, statistics or {}) for r in script.relations)
     unknown = sorted(set(statistics or {}) - {r.name for r in schema})
     if unknown:
         raise Error(f"statistics for {unknown[0]!r}, which the script does not create")
-    program = _compile(schema, script.results, strategy)
+    program = _compile(schema, script.results, strategy, ordered)
     return replace(program, dialect=script.dialect, source=script.source)
 
 
@@ -61,13 +65,13 @@ def _informed(relation: Relation, statistics: Statistics) -> Relation:
     )
 
 
-def _compile(schema: tuple[Relation, ...], results: tuple[Result, ...], strategy: str) -> Program:
+def _compile(schema: tuple[Relation, ...], results: tuple[Result, ...], strategy: str, ordered: bool) -> Program:
     chosen = strategy_named(strategy)
     choices: Mapping[tuple[str, str], Choice] = {}
     if chosen.search:
-        scratch, _ = _start(schema, results, chosen, {})
+        scratch, _ = _start(schema, results, chosen, {}, ordered)
         choices = cheapest_choices(scratch)
-    compilation, roots = _start(schema, results, chosen, choices)
+    compilation, roots = _start(schema, results, chosen, choices, ordered)
     compilation.run()
     compilation.trace.normal_forms.clear()
     program = Program(
@@ -76,6 +80,7 @@ def _compile(schema: tuple[Relation, ...], results: tuple[Result, ...], strategy
         _triggers(compilation),
         roots,
         strategy,
+        ordered=ordered,
         trace=compilation.trace,
     )
     verify_program(program)
@@ -107,9 +112,10 @@ def _start(
     results: tuple[Result, ...],
     strategy: Strategy,
     choices: Mapping[tuple[str, str], Choice],
+    ordered: bool,
 ) -> tuple[Compilation, tuple[Result, ...]]:
     catalog = Catalog(reserved=frozenset(r.name for r in schema))
-    compilation = Compilation(schema, strategy, catalog, choices=choices)
+    compilation = Compilation(schema, strategy, catalog, choices=choices, ordered=ordered)
     return compilation, tuple(_root(compilation, r) for r in results)
 
 

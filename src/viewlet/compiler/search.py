@@ -104,7 +104,7 @@ def cheapest_choices(compilation: Compilation) -> Choices:
 def total_cost(program: Program, cache_domains: Mapping[str, float]) -> dict[str, float]:
     """cost(Q) = rate_refresh · cost_e(Q') + Σ cost_m, in tuples touched a second at the declared rates."""
     views = {v.name: v for v in program.views}
-    estimator = Estimator({r.name: r for r in program.relations}, views, cache_domains)
+    estimator = Estimator({r.name: r for r in program.relations}, views, cache_domains, program.ordered)
     maintenance = sum(
         float(program.relation(t.event.relation).rate) * estimator.statement_cost(s.target, s.expression, t.event)
         for t in program.triggers

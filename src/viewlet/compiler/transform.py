@@ -56,6 +56,7 @@ class Compilation:
     statements: dict[Event, list[Statement]] = field(default_factory=dict)
     choices: Mapping[tuple[str, str], Choice] = field(default_factory=dict)  # (shape of a view, relation) → by cost
     cache_domains: dict[str, float] = field(default_factory=dict)
+    ordered: bool = True  # the engines have ordered access paths
 
     @property
     def static(self) -> frozenset[str]:
@@ -178,7 +179,7 @@ class Compilation:
 
     @property
     def estimator(self) -> Estimator:
-        return Estimator({r.name: r for r in self.relations}, self.catalog.views, self.cache_domains)
+        return Estimator({r.name: r for r in self.relations}, self.catalog.views, self.cache_domains, self.ordered)
 
     def fill_cache(self, name: str, context: Context) -> None:
         """§5.1: a cache keeps what was asked for. A miss evaluates the definition over views without inputs."""

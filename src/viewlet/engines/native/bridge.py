@@ -135,9 +135,8 @@ class NativeState:
             case ("inexact", view):
                 raise SpoiledError(view, "a number has more decimals than its place")
             case ("wild", view):
-                raise SpoiledError(
-                    view, "an infinity or NaN in what other sums depend on could not be taken out again, so nothing changed"
-                )
+                why = "an infinity or NaN in what other sums depend on could not be taken out again, so nothing changed"
+                raise SpoiledError(view, why)
         raise AssertionError(f"the native module reports {report}")
 
     # -- base tables ---------------------------------------------------------------------------------------------------
