@@ -16,6 +16,7 @@ from viewlet.changes import Row as ShownRow
 from viewlet.compilation import Dialect
 from viewlet.compiler.script import compile_script
 from viewlet.engines.base import Engine
+from viewlet.engines.initial import fewest_steps
 from viewlet.engines.interpreter import Interpreter
 from viewlet.engines.native.bridge import SpoiledError
 from viewlet.engines.native.engine import NativeEngine, compile_program
@@ -89,11 +90,18 @@ class Database:
         self._compile_natively()
 
     def _session_for(self, program: Program, tables: Tables) -> Session:
-        """Rows with NaN or infinities only the native engine can take over: it is compiled first."""
+        """Long work is worth waiting for the native program; NaN and infinities no other can take over at all."""
         if self._tiered and any(is_wild(cell) for rows in tables.values() for row in rows for cell in row):
             compiled = compile_program(program)
             if compiled is not None:
                 return NativeSession(compiled, tables, self._subscriptions)
+        elif self._tiered and fewest_steps(program, tables) >= WORTH_WAITING:
+            build = NativeBuild(program, lambda: True, at_once=True)
+            build.wait()
+            compiled = build.take()
+            if compiled is not None:
+                with suppress(SpoiledError):  # a number in between: exact ones say whether it is one at the end, too
+                    return NativeSession(compiled, tables, self._subscriptions)
         return Session(program, self._start, tables, self._subscriptions)
 
     # -- tiers ---------------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from viewlet.compiler.delta import delta
 from viewlet.compiler.simplify import simplify
 from viewlet.compiler.transform import is_linear
 from viewlet.engines.native.emit import cpp_source, native
-from viewlet.engines.native.layout import SLOT_BYTES, MapLayout, entry_bytes
+from viewlet.engines.native.layout import SLOT_BYTES, MapLayout, OrderLayout, entry_bytes, order_bytes, slice_bytes
 from viewlet.errors import Error
 from viewlet.program.access import program_cost_class, scan_warnings, statement_access
 from viewlet.program.graph import Graph, graph, part_for, views_in
@@ -158,19 +158,34 @@ def _memory(program: Program) -> str:
         maps = native(program).layout.maps
     except Unfit as unfit:
         return _unfit(unfit)
-    return "\n".join(line for found in maps for line in _map_lines(found)) or "no maps"
+    return "\n".join(line for found in maps for line in _map_lines(found, program)) or "no maps"
 
 
-def _map_lines(found: MapLayout) -> Iterator[str]:
+def _map_lines(found: MapLayout, program: Program) -> Iterator[str]:
     views = ", ".join(m.view for m in found.members)
     if found.is_single:
         yield f"{found.name}: {views}: one entry of {entry_bytes(found)} bytes"
         return
+    first = program.view(found.members[0].view)
+    names = first.inputs + first.outputs
     tables = SLOT_BYTES * (1 + len(found.indexes))
-    yield f"{found.name}[{', '.join(f.name for f in found.key)}]: {views}"
-    indexes = [f"({', '.join(found.key[i].name for i in positions)})" for positions in found.indexes]
+    yield f"{found.name}[{', '.join(names)}]: {views}"
+    indexes = [f"({', '.join(names[i] for i in positions)})" for positions in found.indexes]
     sliced = f", sliced by {', '.join(indexes)}" if indexes else ""
     yield f"  {entry_bytes(found)} bytes a group and about {tables} for finding it{sliced}"
+    for (_, _, member), order in found.orders.items():
+        yield f"  {_order_text(found, order, member, names)}"
+
+
+def _order_text(found: MapLayout, order: OrderLayout, member: str, names: tuple[str, ...]) -> str:
+    """``member``: the one view whose entries are in order, where not all of the map are."""
+    only = "".join(f"{m.view} alone " for m in found.members if m.name == member and len(found.members) > 1)
+    text = f"{only}in order of {names[order.key_at]}"
+    each = f"about {order_bytes(found, order)} bytes a group"
+    if not order.slice_at:
+        return f"{text}: {each}"
+    slices = ", ".join(names[i] for i in order.slice_at)
+    return f"{text}, for each ({slices}): {each} and {slice_bytes(found, order)} for each tree"
 
 
 def _unfit(unfit: Unfit) -> str:

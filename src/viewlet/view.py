@@ -5,13 +5,15 @@ from __future__ import annotations
 import html
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from viewlet import arrow
-from viewlet.boundary import UnfitError, to_python_row, to_scalar
+from viewlet.algebra.terms import Scalar
+from viewlet.boundary import UnfitError, to_python, to_python_row, to_scalar
 from viewlet.changes import Change, Changes, Row
 from viewlet.engines.results import key_columns, result_rows
 from viewlet.errors import DataError, Error, OverflowError_
@@ -42,7 +44,7 @@ class View:
         """All rows; one that is there n times is listed n times."""
         table = self._native()
         if table is not None:
-            return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+            return _rows(table)
         return [row for row, weight in self._weighed() for _ in range(weight)]
 
     def get(self, **keys: object) -> Row | None:
@@ -53,11 +55,32 @@ class View:
             raise Error(f"{self.name} has no key column {', '.join(unknown)}; its key is ({', '.join(columns)})")
         if missing := [name for name in columns if name not in keys]:
             raise Error(f"{self.name}.get needs the whole key: {', '.join(missing)} is missing")
-        env = {columns[name].term.text: self._key_scalar(name, value) for name, value in keys.items()}
-        found = [to_python_row(result, row) for _, row in result_rows(result, read, env)]
+        key = {name: self._key_scalar(name, value) for name, value in keys.items()}
+        found = self._native_group(key) if result.extremes else None
+        if found is None:
+            env = {columns[name].term.text: value for name, value in key.items()}
+            found = [to_python_row(result, row) for _, row in result_rows(result, read, env)]
         if len(found) > 1:
             raise Error(f"{self.name} does not show all of its key: {len(found)} rows have these values")
         return found[0] if found else None
+
+    def _native_group(self, key: Mapping[str, Scalar]) -> list[Row] | None:
+        """Those of the native engine's rows that have this key: it alone knows the ends of its maps without a scan.
+
+        None on other engines, and where some row cannot be shown, which need not be the one asked for.
+        """
+        try:
+            table = self._native()
+        except OverflowError_:
+            return None
+        if table is None:
+            return None
+        for place, column in enumerate(self._result.columns):
+            if column.name in key and table.num_rows:
+                value = pa.scalar(to_python(self.name, column, key[column.name]), table.schema.field(place).type)
+                cells = table.column(place)
+                table = table.filter(pc.equal(cells, value) if value.is_valid else pc.is_null(cells))
+        return _rows(table)
 
     def arrow(self) -> pa.Table:
         table = self._native()
@@ -129,6 +152,10 @@ class View:
         body = "".join(_html_row("td", row) for row in rows[:SHOWN_ROWS])
         more = f"<caption>{SHOWN_ROWS} of {len(rows)} rows</caption>" if len(rows) > SHOWN_ROWS else ""
         return f"<table>{more}<thead>{head}</thead><tbody>{body}</tbody></table>"
+
+
+def _rows(table: pa.Table) -> list[Row]:
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
 def _html_row(tag: str, cells: tuple[Any, ...]) -> str:

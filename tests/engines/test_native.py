@@ -22,7 +22,8 @@ from tests.oracle.oracle import difference
 from tests.unit.test_bad_data import BATCHES, FIELDS, GOOD, VALUES, trade
 from viewlet import Database
 from viewlet.engines.native import emit
-from viewlet.engines.native.layout import SLOT_BYTES, entry_bytes
+from viewlet.engines.native.layout import SLOT_BYTES, entry_bytes, order_bytes, slice_bytes
+from viewlet.workloads import bulk
 from viewlet.workloads.queries import PAPER_QUERIES
 from viewlet.workloads.streams import tpch
 
@@ -404,3 +405,32 @@ def test_memory_is_what_explain_says() -> None:
     compared = {name: measured[name] / said[name] for name in said if name in measured}
     assert len(compared) >= 3
     assert all(0.7 < ratio < 1.5 for ratio in compared.values()), compared
+
+
+@pytest.mark.parametrize("query", ["vwap", "axf"])
+def test_the_memory_of_orders_is_what_explain_says(query: str) -> None:
+    """Of one tree, with a running sum, and of one for each of ten brokers."""
+    db = viewlet.connect(wait_native=True)
+    db.execute(PAPER_QUERIES[query].script())
+    db.apply(bulk.deep_book(1, 8000, 4000, sides=PAPER_QUERIES[query].relations).batch())
+    measured = {name: size / entries for name, entries, size in db.engine.memory() if entries > 500}  # type: ignore[attr-defined]
+    ordered = [m for m in emit.native(db.program).layout.maps if m.orders]
+    for found in ordered:
+        said = entry_bytes(found) + SLOT_BYTES * (1 + len(found.indexes))
+        said += sum(order_bytes(found, order) for order in found.orders.values())
+        assert 0.8 < measured[found.name] / said < 1.25, found.name
+    assert ordered
+
+
+def test_the_memory_of_many_small_trees_is_what_explain_says() -> None:
+    db = viewlet.connect(wait_native=True)
+    db.execute("""
+      CREATE STREAM r (k BIGINT NOT NULL, x BIGINT NOT NULL);
+      CREATE MATERIALIZED VIEW least AS SELECT k, min(x) AS x FROM r GROUP BY k;
+    """)
+    db.insert("r", [(k, -k) for k in range(5000)])
+    (found,) = (m for m in emit.native(db.program).layout.maps if m.orders)
+    (order,) = found.orders.values()
+    (measured,) = (size / entries for name, entries, size in db.engine.memory() if name == found.name)  # type: ignore[attr-defined]
+    said = entry_bytes(found) + SLOT_BYTES + order_bytes(found, order) + slice_bytes(found, order)
+    assert 0.75 < measured / said < 1.25

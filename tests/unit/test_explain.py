@@ -40,8 +40,13 @@ def test_the_whole_story_has_every_part() -> None:
     for view in program.views:
         assert view.read.text in story
         assert f"why: {view.why}" in story
-    assert story.count("warning: ") == len(explain(program).warnings) > 0
-    assert story.startswith(f"vwap: {len(program.views)} views kept, an insert or delete costs O(n²)")
+    assert story.startswith(f"vwap: {len(program.views)} views kept, an insert or delete costs O(log n)")
+
+
+def test_what_scans_is_warned_of() -> None:
+    found = of_query("Sum[](R(a, b) * S(c, d) * [(a * c) > 3])")
+    assert "an insert or delete costs O(n)" in found.title
+    assert str(found).count("warning: ") == len(found.warnings) > 0
 
 
 def test_no_warning_where_nothing_is_scanned() -> None:
@@ -126,13 +131,27 @@ def test_memory_names_every_map_and_view() -> None:
     found = explain(program)
     assert "── memory: the maps of the native engine ──" in str(found)
     assert found.to_dict()["memory"] == found.memory
-    maps = [line.split(": ") for line in found.memory.splitlines() if ": " in line]
+    maps = [line.split(": ") for line in found.memory.splitlines() if ": " in line and not line.startswith("  ")]
     listed = [name for _, views, *_ in maps for name in views.split(", ")]
     assert sorted(listed) == sorted(view.name for view in program.views)
-    assert re.search(
-        r"^  \d+ bytes a group and about \d+ for finding it, sliced by \(\w+\)$", found.memory, re.MULTILINE
-    )
     assert re.search(r": one entry of \d+ bytes$", found.memory, re.MULTILINE), "views without keys"
+
+
+def test_memory_names_indexes_and_orders() -> None:
+    memory = explain(compiled("vwap", "axf")).memory
+    assert re.search(r"^  \d+ bytes a group and about \d+ for finding it$", memory, re.MULTILINE)
+    assert re.search(r"^  in order of price: about \d+ bytes a group$", memory, re.MULTILINE)
+    of_each = r"^  in order of price, for each \(broker_id\): about \d+ bytes a group and \d+ for each tree$"
+    assert re.search(of_each, memory, re.MULTILINE)
+    sliced = of_query("Sum[a](R(a, b) * S(b, c))").memory
+    assert re.search(r"^  \d+ bytes a group and about \d+ for finding it, sliced by \(b\)$", sliced, re.MULTILINE)
+
+
+def test_memory_names_a_view_that_is_in_order_without_the_others_of_its_map() -> None:
+    program = viewlet.compile("""CREATE STREAM r (k BIGINT NOT NULL, x BIGINT NOT NULL);
+    CREATE MATERIALIZED VIEW v AS SELECT min(x) AS x FROM r;
+    CREATE MATERIALIZED VIEW w AS SELECT x, sum(k) AS s FROM r GROUP BY x;""")
+    assert re.search(r"^  v_min alone in order of \S+: about \d+ bytes a group$", explain(program).memory, re.MULTILINE)
 
 
 def test_what_no_fixed_width_holds_says_so_and_is_explained() -> None:

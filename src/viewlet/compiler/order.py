@@ -27,7 +27,7 @@ def order_statements(statements: Sequence[Statement], views: Mapping[str, ViewDe
     while rest:
         ready = next((s for s in rest if not any(_before(t, s) for t in rest if t is not s)), None)
         if ready is None:
-            blocking = next((i for i, (s, _) in enumerate(rest) if s.op == "+=" and not s.buffered), None)
+            blocking = next((i for i, (s, _) in enumerate(rest) if not s.reads_new and not s.buffered), None)
             assert blocking is not None, f"re-evaluations that read each other: {', '.join(str(s) for s, _ in rest)}"
             statement, reads = rest[blocking]
             rest[blocking] = replace(statement, buffered=True), reads
@@ -41,11 +41,11 @@ def _reading(s: Statement, views: Mapping[str, ViewDefinition]) -> Reading:
     """Maintaining a cache while one of its entries is filled would count the update twice: it reads what fills it."""
     fill = views[s.target.name].fill
     reads = views_read(s.expression, views) | (views_read(fill, views) if fill is not None else frozenset())
-    return replace(s, buffered=s.op == "+=" and s.target.name in reads), reads
+    return replace(s, buffered=not s.reads_new and s.target.name in reads), reads
 
 
 def _before(t: Reading, s: Reading) -> bool:
     """t must run before s: t reads the old version of what s writes, or s the new version of what t writes."""
     (first, first_reads), (second, second_reads) = t, s
-    old = first.op == "+=" and not first.buffered and second.target.name in first_reads
-    return old or (second.op == ":=" and first.target.name in second_reads)
+    old = not first.reads_new and not first.buffered and second.target.name in first_reads
+    return old or (second.reads_new and first.target.name in second_reads)

@@ -9,11 +9,13 @@ from math import prod
 from viewlet.algebra.query import (
     ZERO,
     Bind,
+    Compare,
     Delta,
     Exists,
     Join,
     Query,
     Rel,
+    Sum,
     Value,
     View,
     atoms,
@@ -116,7 +118,13 @@ class Compilation:
         if recompute is None:
             always = choice.strategy.depth == "base tables, re-evaluate" and not isinstance(view.definition, Rel)
             recompute = always or must_reevaluate(view.definition, event)
-        return self.reevaluation(view, context) if recompute else self.increment(view, context)
+        if recompute:
+            return self.reevaluation(view, context)
+        statement = self.increment(view, context)
+        in_order = self.ordered and not choice.strategy.caches and runs_by_the_row(view.definition, event)
+        if statement is None or not in_order or statement.target == view.read:
+            return statement
+        return self.refreshed_groups(view, context, statement.target)
 
     def increment(self, view: ViewDefinition, context: Context) -> Statement | None:
         """Q += ΔQ"""
@@ -137,6 +145,15 @@ class Compilation:
         context = replace(context, bound=frozenset(view.inputs))
         expression = factorize(self.decision(view.definition, context, view), context, self.trace)
         return Statement(view.read, ":=", expression)
+
+    def refreshed_groups(self, view: ViewDefinition, context: Context, target: View) -> Statement:
+        """Q[@p] += Q'[@p] − Q[@p]: the groups that the event is about, evaluated once instead of before and after."""
+        given = {v: Var(p) for v, p in zip(view.outputs, target.outputs, strict=True) if v != p}
+        definition = substitute(view.definition, given)
+        self.trace.record("reevaluate_groups", "§5.1, rule (4) R", view.definition.text, definition.text)
+        context = replace(context, bound=frozenset(context.event.params) if context.event else frozenset())
+        expression = factorize(self.decision(definition, context, view), context, self.trace)
+        return Statement(target, "+=", union(expression, negate(target)), late=True)
 
     # -- where reads go ------------------------------------------------------------------------------------------------
 
@@ -207,6 +224,15 @@ def nested_changes(q: Query, event: Event) -> bool:
     if event.relation not in relations(q):
         return False
     return isinstance(q, (Bind, Exists)) or any(nested_changes(c, event) for c in children(q))
+
+
+def runs_by_the_row(q: Query, event: Event) -> bool:
+    """Some nested aggregate that the event changes compares rows with the outer row: it runs as that one moves on."""
+    if isinstance(q, Bind) and event.relation in relations(q):
+        body = q.query.query if isinstance(q.query, Sum) else q.query
+        outer = inputs(q)
+        return any(isinstance(f, Compare) and inputs(f) & outer and inputs(f) - outer for f in factors(body))
+    return any(runs_by_the_row(c, event) for c in children(q))
 
 
 def is_linear(q: Query, relation: str) -> bool:

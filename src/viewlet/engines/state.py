@@ -15,9 +15,9 @@ from typing_extensions import assert_never
 from viewlet.algebra.evaluate import Entries, Env, Key, Pattern, evaluate
 from viewlet.algebra.query import Atom, Delta, Rel, View, relations
 from viewlet.algebra.terms import Number
+from viewlet.engines.initial import evaluated
 from viewlet.engines.ordered import Held
 from viewlet.engines.store import Cache, Content, Map
-from viewlet.engines.tables import tables_reader
 from viewlet.errors import OverflowError_
 from viewlet.program.encoding import AS_IT_IS, Codec, Row, row_codec
 from viewlet.program.limits import limits
@@ -51,6 +51,7 @@ class State:
         self._limits = limits(program)
         self._bounds = {name: limit.units(self._codecs[name].value) for name, limit in self._limits.items()}
         self._suspects: list[tuple[str, Held]] = []
+        self._in_between = False
         self._initialise(program.views)
 
     # -- views ---------------------------------------------------------------------------------------------------------
@@ -60,15 +61,15 @@ class State:
 
     def _initialise(self, views: Iterable[ViewDefinition]) -> None:
         """Evaluate the definitions over the base tables; a view cache starts empty and fills when read."""
-        read = tables_reader(self._program.relations, {name: self.table(name) for name in self._tables})
-        for view in views:
-            match self._views[view.name]:
-                case Cache() as cache:
-                    cache.drop(cache.held())
-                case Map() as content:
-                    entries = evaluate(view.definition, read, view.outputs)
-                    content.replace(self._codecs[view.name].encode_entries(entries))
-                    self._watch(view.name, content.content)
+        chosen = tuple(views)
+        for view in chosen:
+            if isinstance(cache := self._views[view.name], Cache):
+                cache.drop(cache.held())
+        for view, entries in evaluated(self._program, chosen, {n: t.content for n, t in self._tables.items()}):
+            content = self._views[view.name]
+            assert isinstance(content, Map)
+            content.replace(self._codecs[view.name].encode_entries(entries))
+            self._watch(view.name, content.content)
         self._settle()
 
     def _fill(self, view: ViewDefinition, given: Held) -> Content:
@@ -163,7 +164,9 @@ class State:
         return low <= self._value(view, key) <= high
 
     def _settle(self) -> None:
-        """The end of a trigger: refuse what is still out of its limits."""
+        """The end of a trigger: refuse what is still out of its limits, unless more is to come before anybody looks."""
+        if self._in_between:
+            return
         for view, key in self._suspects:
             if not self._fits(view, key):
                 value = self._codecs[view].decode_value(self._value(view, key))

@@ -43,9 +43,9 @@ class Pass:
 
     @property
     def fusible(self) -> bool:
-        """What is collected stays alone unless it replaces a map whole, without having been read itself."""
+        """What is collected stays alone unless it reads new versions, and of its own map only what it changes."""
         return not self.collect or all(
-            s.op == ":=" and not s.buffered and not s.target.inputs and s.target.name not in self.reads
+            s.reads_new and not s.buffered and not s.target.inputs and (s.late or s.target.name not in self.reads)
             for s in self.statements
         )
 
@@ -64,7 +64,7 @@ def passes(program: Program, trigger: Trigger, lowering: Lowering, sign: str = "
     for statement in trigger.statements:
         scope = trigger_scope(program, trigger, statement)
         expression = statement.expression
-        if sign and statement.op == "+=":
+        if sign and not statement.reads_new:
             expression = join(expression, Value(Var(sign)))
             scope = scope.having(frozenset({sign}), frozenset({sign}))
         block = lowering.change(expression, statement.target.outputs, scope, statement.target.name)
@@ -80,8 +80,8 @@ def differ_in_sign(insert: Trigger, delete: Trigger) -> bool:
         insert.event.params == delete.event.params
         and len(insert.statements) == len(delete.statements)
         and all(
-            (a.target, a.op, a.buffered) == (b.target, b.op, b.buffered)
-            and b.expression == (negate(a.expression) if a.op == "+=" else a.expression)
+            (a.target, a.op, a.buffered, a.late) == (b.target, b.op, b.buffered, b.late)
+            and b.expression == (a.expression if a.reads_new else negate(a.expression))
             for a, b in zip(insert.statements, delete.statements, strict=True)
         )
     )

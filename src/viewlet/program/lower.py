@@ -168,7 +168,7 @@ class Lowering:
         if path is None or chosen is not path.atom:
             return self.query(chosen, scope, after(without(parts, chosen)))
         rest = after(tuple(f for f in parts if f not in (path.atom, *path.replaced)))
-        unknown = self.unknown_key(path, scope, rest)
+        unknown = self.unknown_key(path, scope, parts, after)
         if path.is_sum and path.open_:
             known = (Compare("=", Op("is_null", (Var(path.key),)), FALSE),) if unknown else ()
             return (*self.each_slice(path, scope, after(parts + known)), *unknown)
@@ -297,16 +297,16 @@ class Lowering:
             test = simpler
         return ranges_of(test, run)
 
-    def unknown_key(self, path: Path, scope: Scope, then: Then) -> Block:
+    def unknown_key(
+        self, path: Path, scope: Scope, parts: tuple[Query, ...], after: Callable[[tuple[Query, ...]], Then]
+    ) -> Block:
         """The entries whose key is NULL, which stand in no order: no comparison with it holds, running sums are 0."""
         if not self.admits_unknown(path):
             return ()
-        values = [Let(path.key, NULL, False)]
-        values += [Let(total, ZERO_TERM, True) for total in dict.fromkeys(t.total for t in path.thresholds)]
         totals = frozenset(t.total for t in path.thresholds)
-        inside = scope.having(totals | {path.key}, totals)
-        parts = (path.atom, *dict.fromkeys((*path.conditions, *(t.test for t in path.thresholds))))
-        return (*values, *self.product(parts, inside, (), outputs(path.atom), then))
+        values = [Let(path.key, NULL, False), *(Let(total, ZERO_TERM, True) for total in sorted(totals))]
+        rest = tuple(f for f in parts if not (isinstance(f, Bind) and f.var in totals))
+        return (*values, *after(rest)(scope.having(totals | {path.key}, totals), ()))
 
     def admits_unknown(self, path: Path) -> bool:
         may_be = self.columns[path.view.name][path.view.outputs.index(path.key)]

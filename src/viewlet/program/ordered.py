@@ -119,11 +119,11 @@ def _path(
     replaced = [*conditions, *(f for f in others if totals & (inputs(f) | outputs(f)))]
     rest = [f for f in others if f not in replaced]
     asked = frozenset[str]().union(*map(inputs, conditions), *(t.needs for t in thresholds)) - {key}
-    measured = frozenset[str]().union(*(inputs(f) for f in rest if isinstance(f, Value)))
     is_sum = isinstance(atom, View) and key not in needed and not any(key in inputs(f) for f in rest)
-    is_sum &= not measured & columns  # a column that is added up is no group
     used = asked.union(needed, *(inputs(f) | outputs(f) for f in rest))
     open_, needs = (columns & used) - {key}, asked - columns
+    groups = needed.union(*(inputs(f) | outputs(f) for f in rest if not isinstance(f, (Value, Compare))))
+    is_sum &= open_ <= groups  # a column that is only measured or compared is no group: it has as many values as rows
     if not thresholds and all(is_known(c, key) for c in conditions):
         return None
     if not needs <= _reachable(rest, bound | open_ if is_sum else bound):

@@ -61,7 +61,7 @@ def program_to_text(program: Program) -> str:
 def statement_to_text(statement: Statement, params: tuple[str, ...] = (), indent: int = 0) -> str:
     """``foreach x do q[][x] += …`` where the event gives ``params``; on several lines where it is long."""
     loops = ", ".join(loop_variables(statement.target, params))
-    start = "buffered " * statement.buffered + (f"foreach {loops} do " if loops else "")
+    start = "buffered " * statement.buffered + "late " * statement.late + (f"foreach {loops} do " if loops else "")
     start += f"{statement.target.text} {statement.op}"
     return start + _after(statement.expression, len(start), indent)
 
@@ -253,7 +253,7 @@ class ProgramReader(Reader):
         return Event(kind, relation, self.listed(self.name, "(", ")"))
 
     def statement(self, params: tuple[str, ...]) -> Statement:
-        buffered = self.take("buffered")
+        buffered, late = self.take("buffered"), self.take("late")
         start, loops = self.at, self.loops()
         target = self.target()
         if loops != loop_variables(target, params):
@@ -261,7 +261,7 @@ class ProgramReader(Reader):
         op: Literal["+=", ":="] = "+=" if self.take("+=") else ":="
         if op == ":=":
             self.expect(":=")
-        return Statement(target, op, self.query(), buffered)
+        return Statement(target, op, self.query(), buffered, late)
 
     def loops(self) -> tuple[str, ...]:
         return self.listed(self.name, "foreach", "do") if self.peek() == "foreach" else ()

@@ -65,12 +65,20 @@ class Statement:
 
     ``buffered``: no order of the statements lets every read see the version it needs, so the expression is evaluated
     before the trigger's first statement is applied, and applied where the statement stands.
+
+    ``late``: an increment that refreshes some groups only, Q[@p] += Q'[@p] − Q[@p]. Like a replacement it reads new
+    versions, but for its own.
     """
 
     target: View
     op: Literal["+=", ":="]
     expression: Query
     buffered: bool = False
+    late: bool = False
+
+    @property
+    def reads_new(self) -> bool:
+        return self.op == ":=" or self.late
 
     def __str__(self) -> str:
         return f"{self.target.text} {self.op} {self.expression.text}"

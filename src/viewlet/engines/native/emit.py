@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from textwrap import indent
 
 from viewlet.algebra.query import Query, Value, children
+from viewlet.engines.native.keys import view_constant
 from viewlet.engines.native.layout import (
     Field,
     Layout,
@@ -19,7 +20,7 @@ from viewlet.engines.native.layout import (
     layout,
     unique,
 )
-from viewlet.engines.native.nest import Temporary, view_constant
+from viewlet.engines.native.nest import Temporary
 from viewlet.engines.native.results import plan_reader, reader
 from viewlet.engines.native.terms import type_of
 from viewlet.engines.native.triggers import Triggers, value_type

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, NoReturn, cast
 
-from viewlet.algebra.evaluate import UNBOUND, Entries, Key, Pattern, evaluate
+from viewlet.algebra.evaluate import UNBOUND, Entries, Key, Pattern
 from viewlet.algebra.query import Atom, Rel, View
 from viewlet.algebra.terms import Number, Scalar
 from viewlet.engines.base import Engine
+from viewlet.engines.initial import evaluated
 from viewlet.engines.native.bridge import ArrowRows, Module, NativeState, SpoiledError, Sum
 from viewlet.engines.native.build import open_module
 from viewlet.engines.native.emit import native
@@ -158,10 +159,8 @@ class NativeEngine:
         static = {name: tables.get(name, {}) for name in self._static}
         for name, rows in static.items():
             self._load(name, rows)
-        read = tables_reader(self._program.relations, static)
-        for view in self._program.views:
-            if not view.is_cache:
-                self._put(view.name, evaluate(view.definition, read, view.outputs))
+        for view, entries in evaluated(self._program, self._program.views, static):
+            self._put(view.name, entries)
         for name, rows in tables.items():
             if name not in self._static:
                 self._events([(times, name, Cells(row)) for row, times in rows.items() if times])

@@ -205,7 +205,7 @@ def _fields(view: ViewDefinition, kinds: Kinds, nullable: Columns) -> tuple[Fiel
 def _groups(program: Program, fields: Mapping[str, tuple[Field, ...]]) -> list[list[ViewDefinition]]:
     groups: list[list[ViewDefinition]] = []
     places = {v.name: _places(v.name, program.triggers) for v in program.views}
-    replaced = {s.target.name for t in program.triggers for s in t.statements if s.op == ":="}
+    replaced = {v.name: _replacing(v.name, program.triggers) for v in program.views}
     for view in program.views:
         for group in groups:
             if all(_together(view, other, fields, places, replaced) for other in group):
@@ -221,9 +221,9 @@ def _together(
     b: ViewDefinition,
     fields: Mapping[str, tuple[Field, ...]],
     places: Mapping[str, Mapping[str, object]],
-    replaced: set[str],
+    replaced: Mapping[str, Mapping[str, object]],
 ) -> bool:
-    """The same kinds of keys, refreshed by the same events at the same places; what is replaced whole stays alone."""
+    """The same kinds of keys, refreshed by the same events at the same places, replaced whole by the same ones."""
     mine, other = fields[a.name], fields[b.name]
     if a.is_cache or b.is_cache or [(f.kind, f.nullable) for f in mine] != [(f.kind, f.nullable) for f in other]:
         return False
@@ -231,7 +231,7 @@ def _together(
         return True
     shared = places[a.name].keys() & places[b.name].keys()
     agree = all(places[a.name][event] == places[b.name][event] for event in shared)
-    return bool(shared) and agree and not {a.name, b.name} & replaced
+    return bool(shared) and agree and replaced[a.name] == replaced[b.name]
 
 
 def _places(view: str, triggers: Iterable[Trigger]) -> dict[str, object]:
@@ -242,6 +242,16 @@ def _places(view: str, triggers: Iterable[Trigger]) -> dict[str, object]:
         if t.event.kind != "Δ"
         for s in t.statements
         if s.target.name == view
+    }
+
+
+def _replacing(view: str, triggers: Iterable[Trigger]) -> dict[str, object]:
+    """Event ↦ the key of a view that it replaces whole: one loop over the map is for all that it replaces there."""
+    return {
+        f"{t.event.kind}{t.event.relation}": s.target.outputs
+        for t in triggers
+        for s in t.statements
+        if s.target.name == view and s.op == ":="
     }
 
 
@@ -268,20 +278,66 @@ def _without_values(q: Query) -> Query:
 
 # -- memory ------------------------------------------------------------------------------------------------------------
 
-SIZES = {"i64": (8, 8), "i128": (16, 16), "double": (8, 8), "Text": (4, 4), "bool": (1, 1), "RealSum": (24, 8)}
+SIZES = {
+    "i64": (8, 8),
+    "i128": (16, 16),
+    "double": (8, 8),
+    "Real": (16, 8),
+    "RealSum": (24, 8),
+    "Text": (4, 4),
+    "bool": (1, 1),
+}
 HEAD = (8, 4)  # an entry's id, and whether it is to be swept
 CELL = (4, 4)  # of an entry's place in an index: one, or two where the entries of a slice are a list
 SLOT_BYTES = 22  # on average, in the table of keys and in that of each index with one entry a slice
+NODE_HEAD, NODE_ROOM, SMALLEST_ROOM = 16, 16, 4  # of a tree's nodes: bytes, places, and places where a tree is small
+NODE_USED = 11  # places on average: of nodes that are split in half when they are full, ln 2
 
 
 def entry_bytes(found: MapLayout) -> int:
-    """What one entry takes, without its places in the tables."""
+    """What one entry takes, without its places in the tables and orders."""
     key = struct_size([_field_size(f) for f in found.key])
     values = struct_size([SIZES["RealSum" if m.kind == REAL else type_of(m.kind)] for m in found.members])
     if found.is_single:
         return values[0]
     cells = sum(1 if positions in found.read_often else 2 for positions in found.indexes)
     return struct_size([HEAD, *[CELL] * cells, key, values])[0]
+
+
+def order_bytes(found: MapLayout, order: OrderLayout) -> int:
+    """What an order takes for each entry: a place in a leaf, and a share in the nodes above, of 1/u² + 1/u³ + … ."""
+    lanes = _lane_sizes(found, order)
+    place = _tree_place(found, order)
+    leaf = place + sum(value for value, _ in lanes)
+    inner = place + SIZES["i64"][0] + sum(above for _, above in lanes)
+    leaf_node, inner_node = (NODE_HEAD + NODE_ROOM * width for width in (leaf, inner))
+    return round(leaf_node / NODE_USED + inner_node / (NODE_USED * (NODE_USED - 1)))
+
+
+def slice_bytes(found: MapLayout, order: OrderLayout) -> int:
+    """What an order takes for each slice besides: a tree, its place among the others, and a leaf hardly used."""
+    key = struct_size([_field_size(found.key[i]) for i in order.slice_at])
+    tree = struct_size([(8, 8), (8, 8), *[(4, 4)] * (2 * len(order.lanes))])
+    cells = [CELL] * (2 * len(order.slice_indexes))
+    leaf = _tree_place(found, order) + sum(value for value, _ in _lane_sizes(found, order))
+    tables = SLOT_BYTES * (1 + len(order.slice_indexes))
+    return struct_size([HEAD, *cells, key, tree])[0] + tables + NODE_HEAD + SMALLEST_ROOM * leaf
+
+
+def _tree_place(found: MapLayout, order: OrderLayout) -> int:
+    """A key and the id of its entry."""
+    return SIZES[type_of(found.key[order.key_at].kind)][0] + CELL[0]
+
+
+def _lane_sizes(found: MapLayout, order: OrderLayout) -> list[tuple[int, int]]:
+    """Of each lane the value in a leaf; and above it the sum, a count and two bounds of each running sum."""
+    types = {m.name: type_of(m.kind) for m in found.members}
+    sizes = []
+    for member, running in order.lanes.items():
+        value = SIZES[types[member]][0]
+        bound = SIZES["double"][0] if types[member] == "Real" else value
+        sizes.append((value, value + CELL[0] * bool(running) + 2 * bound * len(running)))
+    return sizes
 
 
 def struct_size(fields: Iterable[tuple[int, int]]) -> tuple[int, int]:

@@ -9,8 +9,9 @@ from itertools import groupby
 
 from typing_extensions import assert_never
 
-from viewlet.algebra.query import Atom, Compare, View
+from viewlet.algebra.query import Atom, Compare
 from viewlet.algebra.terms import Term, free
+from viewlet.engines.native.keys import columns, each_entry, too_fine, view_constant, whole_key
 from viewlet.engines.native.layout import Field, Layout, MapLayout, Member, identifier, unique
 from viewlet.engines.native.ordered import OrderedReads
 from viewlet.engines.native.terms import Cpp, Scope, Terms, integer, type_of
@@ -37,16 +38,13 @@ from viewlet.program.loops import (
 )
 from viewlet.program.typing import (
     COUNT,
-    COUNT_BITS,
     REAL,
-    WIDEST,
     Exact,
     Inexact,
     Kind,
     Kinds,
     additions,
     key_kind,
-    scaled_bits,
 )
 
 AtHand = Mapping[tuple[str, tuple[str, ...]], str]  # (map, key) ↦ a pointer to its entry
@@ -396,20 +394,33 @@ class Nest:
 
     def add_to_view(self, steps: list[Emit], scope: Scope, at_hand: AtHand) -> None:
         """The changes go into their views at once."""
-        found, _ = self.layout[steps[0].view]
-        entry = f"&{found.name}.only" if found.is_single else at_hand.get((found.name, steps[0].key))
+        with self.entry_of(steps[0], scope, at_hand) as entry:
+            self.add_all(steps, entry, scope, finite=True)
+            found, _ = self.layout[steps[0].view]
+            self.settle(found, [self.layout[step.view][1] for step in steps], entry)
+
+    def add_to_replaced(self, steps: list[Emit], scope: Scope, at_hand: AtHand) -> None:
+        """The changes go into views that are empty and settled when all is there."""
+        with self.entry_of(steps[0], scope, at_hand) as entry:
+            self.add_all(steps, entry, scope, finite=False)
+
+    @contextmanager
+    def entry_of(self, step: Emit, scope: Scope, at_hand: AtHand) -> Iterator[str]:
+        """The entry that a change goes to, as C++ for a pointer."""
+        found, _ = self.layout[step.view]
+        entry = f"&{found.name}.only" if found.is_single else at_hand.get((found.name, step.key))
         if entry is not None:
-            self.increase_all(steps, entry, scope)
+            yield entry
             return
         with self.out.inside(""):
-            self.out.add(f"auto& entry = {self.make(found, steps[0].key, scope)};")
-            self.increase_all(steps, "&entry", scope)
+            self.out.add(f"auto& entry = {self.make(found, step.key, scope)};")
+            yield "&entry"
 
-    def increase_all(self, steps: list[Emit], entry: str, scope: Scope) -> None:
+    def add_all(self, steps: list[Emit], entry: str, scope: Scope, *, finite: bool) -> None:
         for step in steps:
-            found, member = self.layout[step.view]
+            _, member = self.layout[step.view]
             self.terms.view = view_constant(step.view)
-            self.increase(found, member, entry, self.change(step.product, member.kind, scope), finite=True)
+            self.add_in(member, entry, self.change(step.product, member.kind, scope), finite=finite)
 
     def change(self, product: Product, kind: Kind, scope: Scope) -> Change:
         """The product as a number of ``kind``."""
@@ -421,18 +432,25 @@ class Nest:
     def has_sum(self, term: Term, scope: Scope) -> bool:
         return any(scope[v].kind == REAL or scope[v].summed for v in free(term))
 
-    def increase(self, found: MapLayout, member: Member, entry: str, change: Change, *, finite: bool) -> None:
-        """Into an entry of a map; one that comes to nothing is erased when the trigger is over."""
-        at = f"{entry[1:]}." if entry.startswith("&") else f"{entry}->"
-        slot, view = f"{at}values.{member.name}", view_constant(member.view)
+    def increase(self, found: MapLayout, member: Member, entry: str, change: Change) -> None:
+        self.add_in(member, entry, change, finite=False)
+        self.settle(found, [member], entry)
+
+    def add_in(self, member: Member, entry: str, change: Change, *, finite: bool) -> None:
         how = "increase_finite" if finite and change.has_sum else "increase"
-        self.out.add(f"{how}(faults, {view}, {slot}, {change.text});")
-        if member.view in self.limits:
-            low, high = (integer(n, Exact(0, 127)) for n in self.limits[member.view])
-            self.out.add(f"within(faults, {view}, {slot}, {low}, {high});")
+        slot = f"{member_of(entry)}values.{member.name}"
+        self.out.add(f"{how}(faults, {view_constant(member.view)}, {slot}, {change.text});")
+
+    def settle(self, found: MapLayout, members: list[Member], entry: str) -> None:
+        """What a change leaves is within its column, in its orders, and erased at the end of the trigger if nothing."""
+        slots = {member: f"{member_of(entry)}values.{member.name}" for member in members}
+        for member, slot in slots.items():
+            if member.view in self.limits:
+                low, high = (integer(n, Exact(0, 127)) for n in self.limits[member.view])
+                self.out.add(f"within(faults, {view_constant(member.view)}, {slot}, {low}, {high});")
         self.written.add(found.name)
         reference = entry[1:] if entry.startswith("&") else f"*{entry}"
-        self.out.add(f"if (is_zero({slot})) {found.name}.doubt({reference});")
+        self.out.add(f"if ({' || '.join(f'is_zero({s})' for s in slots.values())}) {found.name}.doubt({reference});")
         if found.orders:
             self.out.add(f"{found.name}.touch({reference});")
 
@@ -452,43 +470,9 @@ class Nest:
         return unique(identifier(stem), self.names)
 
 
-def columns(source: Atom) -> tuple[str, ...]:
-    return source.inputs + source.outputs if isinstance(source, View) else source.vars
-
-
-def view_constant(view: str) -> str:
-    return f"view_{view}"
-
-
-def whole_key(found: MapLayout, key: Mapping[int, str]) -> str:
-    return f"{found.type_name}Key{{{', '.join(key[i] for i in range(len(found.key)))}}}"
-
-
-def probe_key(found: MapLayout, key: Mapping[int, str]) -> str:
-    return "{" + ", ".join(f".{found.key[i].name} = {text}" for i, text in key.items()) + "}"
-
-
-def each_entry(found: MapLayout, entry: str, positions: tuple[int, ...], key: Mapping[int, str]) -> str:
-    """The head of a loop: over a slice, or over all."""
-    if positions:
-        return f"auto* {entry} : {found.name}.slice<{found.index(positions)}>({probe_key(found, key)})"
-    return f"auto* {entry} = {found.name}.first(); {entry}; {entry} = {found.name}.next({entry})"
-
-
-def too_fine(value: Cpp, kind: Kind) -> list[str]:
-    """Tests that a key of ``kind`` can hold a value at all; one that it cannot is not there."""
-    if not isinstance(value.kind, Exact) or not isinstance(kind, Exact):
-        return []
-    places = value.kind.scale - kind.scale
-    bits = COUNT_BITS if type_of(kind) == "i64" else WIDEST
-    if places < 0:
-        most = ((1 << bits) - 1) // 10**-places
-        fits = scaled_bits(value.kind, kind.scale) < bits
-        return [] if fits else [f"magnitude({value.text}) <= u128({integer(most, Exact(0, WIDEST))})"]
-    tests = [f"ends({value.text}, {places})"] if places else []
-    if type_of(value.kind) == "i128" and bits == COUNT_BITS:
-        tests.append(f"fits({value.text} / power10({places}))")
-    return tests
+def member_of(entry: str) -> str:
+    """What a member's name follows; ``entry`` is a pointer."""
+    return f"{entry[1:]}." if entry.startswith("&") else f"{entry}->"
 
 
 def resolve_places(nest: Nest) -> list[str]:

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 
+from viewlet.engines.native.keys import each_entry, view_constant
 from viewlet.engines.native.layout import Field, Layout, MapLayout, Member, index_slices, ordered_maps
-from viewlet.engines.native.nest import Change, Nest, Sink, Temporary, resolve_places, view_constant
+from viewlet.engines.native.nest import Change, Nest, Sink, Temporary, member_of, resolve_places
 from viewlet.engines.native.terms import Cpp, Scope, Terms, type_of
 from viewlet.program.fuse import Pass, passes
 from viewlet.program.hoist import hoisted
@@ -69,9 +70,9 @@ class Triggers:
             nest.out.add("// what several statements add up")
             self.put_in_order(nest, first)
             scope |= nest.totals(first, scope)
-        collected = {i: self.temporaries_of(i, trigger, t) for i, t in enumerate(turns) if t.collect}
+        collected = {i: self.temporaries_of(i, trigger, t) for i, t in enumerate(turns) if t.collect and not t.fusible}
         for i, turn in enumerate(turns):
-            if turn.collect and turn.statements[0].buffered:
+            if i in collected and turn.statements[0].buffered:
                 self.evaluate(nest, turn, collected[i], scope)
         for i, turn in enumerate(turns):
             self.comment(nest, turn, params)
@@ -79,6 +80,9 @@ class Triggers:
             if not turn.collect:
                 self.put_in_order(nest, turn.block)
                 nest.statement(turn.block, scope, nest.add_to_view)
+                continue
+            if turn.fusible:
+                self.replace(nest, turn, scope)
                 continue
             if not turn.statements[0].buffered:
                 self.evaluate(nest, turn, collected[i], scope)
@@ -101,6 +105,37 @@ class Triggers:
         for statement in turn.statements:
             for line in statement_to_text(statement, params).splitlines():
                 nest.out.add(f"// {line}")
+
+    # -- views that are replaced whole ---------------------------------------------------------------------------------
+
+    def replace(self, nest: Nest, turn: Pass, scope: Scope) -> None:
+        """In place: all values become nothing, the new ones are added up. None of the views is read meanwhile."""
+        self.put_in_order(nest, turn.block)
+        targets: dict[str, tuple[MapLayout, list[Member]]] = {}
+        for statement in turn.statements:
+            found, member = self.layout[statement.target.name]
+            targets.setdefault(found.name, (found, []))[1].append(member)
+        for found, members in targets.values():
+            with self.each(nest, found) as entry:
+                for member in members:
+                    self.clear(nest, member, entry)
+        nest.statement(turn.block, scope, nest.add_to_replaced)
+        for found, members in targets.values():
+            with self.each(nest, found) as entry:
+                nest.settle(found, members, entry)
+
+    @contextmanager
+    def each(self, nest: Nest, found: MapLayout) -> Iterator[str]:
+        if found.is_single:
+            yield f"&{found.name}.only"
+            return
+        entry = nest.fresh(found.name)
+        with nest.out.inside(f"for ({each_entry(found, entry, (), {})})"):
+            yield entry
+
+    def clear(self, nest: Nest, member: Member, entry: str) -> None:
+        slot = f"{member_of(entry)}values.{member.name}"
+        nest.out.add(f"{slot}.clear();" if member.kind == REAL else f"{slot} = 0;")
 
     # -- changes that are complete before they are applied -------------------------------------------------------------
 
@@ -176,13 +211,13 @@ class Triggers:
             nest.out.inside(f"if (!is_zero({c}->values.sum))"),
         ):
             nest.out.add(f"auto& entry = {found.name}.at({{{', '.join(f'{c}->key.{f.name}' for f in found.key)}}});")
-            nest.increase(found, member, "&entry", summed(f"{c}->values.sum", into.kind), finite=False)
+            nest.increase(found, member, "&entry", summed(f"{c}->values.sum", into.kind))
 
     def apply_single(self, nest: Nest, found: MapLayout, member: Member, statement: Statement, into: Temporary) -> None:
         if statement.op == ":=":
             slot = f"{found.name}.only.values.{member.name}"
             nest.out.add(f"{slot}.clear();" if into.kind == REAL else f"{slot} = 0;")
-        nest.increase(found, member, f"&{found.name}.only", summed(into.name, into.kind), finite=False)
+        nest.increase(found, member, f"&{found.name}.only", summed(into.name, into.kind))
 
     def erase(self, nest: Nest, found: MapLayout, member: Member, entry: str) -> None:
         slot = f"{entry}->values.{member.name}"
@@ -247,7 +282,7 @@ class Triggers:
                 with nest.out.inside(""):
                     nest.out.add(f"auto& entry = {nest.make(found, view.inputs + step.key, scope)};")
                     change = nest.change(step.product, member.kind, scope)
-                    nest.increase(found, member, "&entry", change, finite=False)
+                    nest.increase(found, member, "&entry", change)
 
         return fill
 

@@ -303,7 +303,7 @@ class Source(Terms):
         """A loop over runs, and the conditions that a key is in the run: [C(inside, k)] and not [C(outside, k)]."""
         sides = []
         for side in ("inside", "outside"):
-            name = f"{cut.inner}.{side}"
+            name = f"{cut.runs}.{side}"
             self.kinds = {**self.kinds, name: self.kinds[cut.inner]}
             compare = rename(cut.compare, {cut.inner: name})
             assert isinstance(compare, Compare)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property, partial
 from typing import Any, Literal
 
+from viewlet.engines.initial import KINDS, Way, cheapest_way
 from viewlet.engines.python.emit import Orders, Source
 from viewlet.engines.python.source import labels, trigger_source
 from viewlet.engines.python.terms import FUNCTIONS
@@ -13,7 +14,7 @@ from viewlet.engines.state import State
 from viewlet.engines.store import Map
 from viewlet.program.encoding import Row, decode, view_codec
 from viewlet.program.lower import Lowering
-from viewlet.program.trigger import Program, Trigger
+from viewlet.program.trigger import Program, Trigger, ViewDefinition
 from viewlet.program.typing import Kinds, Unfit, program_kinds
 
 Fire = Callable[[Row], None]
@@ -29,11 +30,10 @@ class PythonEngine(State):
         self._kinds = _kinds(program)
         kinds = self._kinds or Kinds()
         codecs = {name: view_codec(kinds.columns[name], value) for name, value in kinds.values.items()}
-        super().__init__(program, tables, codecs)
         self._lowering = Lowering.of(program)
         self._fires: dict[str, dict[str, Fire]] = {"+": {}, "-": {}, "Δ": {}}
         self._orders: Orders = {}
-        self._scope = self._names()
+        super().__init__(program, tables, codecs)
 
     def apply(self, kind: Literal["+", "-"], relation: str, row: Row) -> None:
         """±R(t⃗)."""
@@ -54,6 +54,58 @@ class PythonEngine(State):
         if self._kinds is None:
             raise Unfit("the program has values that no kind holds")
         return trigger_source(self._program, trigger, self._kinds, self._lowering, self._bounds, self._orders)
+
+    # -- from rows that are there already ------------------------------------------------------------------------------
+
+    def _initialise(self, views: Iterable[ViewDefinition]) -> None:
+        chosen = tuple(views)
+        way = cheapest_way(self._program, chosen, {name: table.content for name, table in self._tables.items()})
+        if way == "definitions" or not self._has_code(KINDS[way]):
+            super()._initialise(chosen)
+            return
+        try:
+            self._replay(way)
+        except (ValueError, ArithmeticError):  # a number in between, which the rows taken together do not come to
+            super()._initialise(self._program.views)
+
+    def _has_code(self, kind: Literal["+", "Δ"]) -> bool:
+        """What a trigger without code costs, no access path says."""
+        try:
+            for trigger in self._program.triggers:
+                if trigger.event.kind == kind:
+                    self.source(trigger)
+        except Unfit:
+            return False
+        return True
+
+    def _replay(self, way: Way) -> None:
+        """The views over static tables and empty streams, which need not be empty; then all rows come again.
+
+        Only what the last of them leaves must be inside the limits.
+        """
+        streams = {r.name: self.table(r.name) for r in self._program.relations if not r.static}
+        for name in streams:
+            self._tables[name].replace({})
+        self._in_between = True
+        try:
+            super()._initialise(self._program.views)
+            for name, rows in streams.items():
+                self._replay_stream(name, rows, way)
+        except BaseException:
+            for name, rows in streams.items():
+                self._tables[name].replace(rows)
+            raise
+        finally:
+            self._in_between = False
+        self._settle()
+
+    def _replay_stream(self, relation: str, rows: Mapping[Row, int], way: Way) -> None:
+        if way == "batches":
+            self.apply_bulk(relation, rows)
+            return
+        for row, times in rows.items():
+            for _ in range(times):
+                self.apply("+", relation, row)
 
     # -- writing the code ----------------------------------------------------------------------------------------------
 
@@ -95,14 +147,20 @@ class PythonEngine(State):
         if kind != "Δ":
             self._tables[relation].add(row, 1 if kind == "+" else -1)
 
-    def _names(self) -> dict[str, object]:
-        """What the code of a trigger may name."""
+    @cached_property
+    def _maps(self) -> dict[str, Map]:
+        """Everything that the code of a trigger knows as a dictionary."""
         label = labels(self._program)
-        self._maps = {
+        return {
             **{f"TABLE_{label[name]}": table for name, table in self._tables.items()},
             **{f"DELTA_{label[name]}": update for name, update in self._deltas.items()},
             **{f"VIEW_{label[name]}": view for name, view in self._views.items() if isinstance(view, Map)},
         }
+
+    @cached_property
+    def _scope(self) -> dict[str, object]:
+        """What the code of a trigger may name."""
+        label = labels(self._program)
         caches = {f"VIEW_{label[name]}": view for name, view in self._views.items() if not isinstance(view, Map)}
         suspects = {f"SUSPECT_VIEW_{label[name]}": partial(self._suspect, name) for name in self._bounds}
         scope: dict[str, object] = {**FUNCTIONS, "EXACT": decode, **caches, **suspects}
