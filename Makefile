@@ -40,6 +40,7 @@ format: setup ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: setup ## how long the compiler takes, and how fast every engine keeps the paper's views fresh
+bench: setup ## how long the compiler takes, how fast every engine keeps the paper's views fresh, how inequalities scale
 	$(BIN)/python -m bench.compile
 	$(BIN)/python -m bench.engine --events 300000 --seconds 2
+	$(BIN)/python -m bench.ordered --seconds 0.3 --events 300000

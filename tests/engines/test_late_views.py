@@ -152,7 +152,7 @@ def test_the_inequality_queries_of_the_paper(name: str) -> None:
 # -- which way ---------------------------------------------------------------------------------------------------------
 
 
-def book(rows: int) -> dict[str, dict[tuple[object, ...], int]]:
+def book(rows: int) -> Tables:
     return {side: {(i, i, i % 10, 1.0, float(i)): 1 for i in range(rows)} for side in ("bids", "asks")}
 
 
@@ -185,7 +185,7 @@ def test_steps_are_rows_where_triggers_are_logarithmic_and_their_square_where_th
     assert fewest_steps(scanning, {}) <= 1
     crossed = viewlet.compile("""
         CREATE STREAM r (a BIGINT NOT NULL); CREATE STREAM s (a BIGINT NOT NULL);
-        CREATE MATERIALIZED VIEW v AS SELECT r.a, s.a AS b FROM r, s WHERE r.a * r.a <> s.a;
+        CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM r, s WHERE abs(r.a * s.a) > r.a + s.a;
     """)
     assert fewest_steps(crossed, {"r": {(i,): 1 for i in range(500)}, "s": {(1,): 500}}) == 1_000_000
 
@@ -198,9 +198,9 @@ def test_steps_are_rows_where_triggers_are_logarithmic_and_their_square_where_th
         ("R(a, b) * S(c, d)", (2, 0)),
         ("R(a, b) * (n := Sum[](S(c, d)))", (1, 0)),
         ("R(a, b) * (n := Sum[](S(c, d) * [c < a]))", (2, 0)),
-        ("R(a, b) * (n := Sum[](S(a, d)))", (1, 1)),
+        ("R(a, b) * (n := Sum[a](S(a, d)))", (1, 1)),
         ("R(a, b) * Sum[c](S(c, d) * T(e, c))", (2, 1)),
-        ("R(a, b) + S(a, b) * T(c, d)", (2, 0)),
+        ("(R(a, b) + Sum[a, b](S(a, b) * T(c, d)))", (2, 0)),
     ],
 )
 def test_the_loops_of_a_definition(query: str, expected: tuple[int, int]) -> None:
@@ -211,9 +211,9 @@ def test_the_loops_of_a_definition(query: str, expected: tuple[int, int]) -> Non
     ("query", "rest"),
     [
         ("R(a, b) * S(b, c)", "0"),
-        ("R(a, b) + S(a, b)", "S(a, b)"),
+        ("(R(a, b) + S(a, b))", "S(a, b)"),
         ("S(a, b) * (n := Sum[](R(c, d))) * [n = 0]", "S(a, b) * (n := 0) * [n = 0]"),
-        ("Sum[a](R(a, b) * S(b, c)) + Sum[a](S(a, b))", "Sum[a](S(a, b))"),
+        ("(Sum[a](R(a, b) * S(b, c)) + Sum[a](S(a, b)))", "Sum[a](S(a, b))"),
     ],
 )
 def test_nothing_is_joined_with_an_empty_relation(query: str, rest: str) -> None:

@@ -76,7 +76,7 @@ def cheapest_way(program: Program, views: Iterable[ViewDefinition], tables: Tabl
 
 
 def fewest_steps(program: Program, tables: Tables) -> int:
-    """About how many steps the cheapest way takes, for all views."""
+    """About how many steps the cheapest way takes for all views, beyond what follows from static tables alone."""
     rank = min(rank for _, rank in _ranks(program, program.views, tables))
     steps: int = _size(tables) ** rank[0]
     return steps
@@ -86,10 +86,12 @@ def _ranks(program: Program, views: Iterable[ViewDefinition], tables: Tables) ->
     """The ways that there are, the better ones of those that cost the same first."""
     empty = frozenset(r.name for r in program.relations if not tables.get(r.name))
     streams = frozenset(r.name for r in program.relations if not r.static) - empty
+    if not streams:
+        return [("definitions", (0, 0, 0))]
     nests = [nest(without(v.definition, empty), frozenset()) for v in views if not v.is_cache]
     scans, matches = max(nests, default=(0, 0))
     definitions: tuple[Way, Rank] = "definitions", (scans, 0, matches)
-    if not streams or _size(tables) ** max(map(sum, nests), default=0) <= FEW_STEPS:
+    if _size(tables) ** max(map(sum, nests), default=0) <= FEW_STEPS:
         return [definitions]
     by_triggers = [(way, _rank(program, streams, way)) for way, kind in KINDS.items() if _has(program, streams, kind)]
     return [*by_triggers, definitions]
