@@ -91,17 +91,16 @@ class Database:
 
     def _session_for(self, program: Program, tables: Tables) -> Session:
         """Long work is worth waiting for the native program; NaN and infinities no other can take over at all."""
+        if self._tiered and fewest_steps(program, tables) >= WORTH_WAITING:
+            build = NativeBuild(program, lambda: True, at_once=True)
+            build.wait()
+            if (compiled := build.take()) is not None:
+                with suppress(SpoiledError):  # perhaps by a number in between, which exact arithmetic can hold
+                    return NativeSession(compiled, tables, self._subscriptions)
         if self._tiered and any(is_wild(cell) for rows in tables.values() for row in rows for cell in row):
             compiled = compile_program(program)
             if compiled is not None:
                 return NativeSession(compiled, tables, self._subscriptions)
-        elif self._tiered and fewest_steps(program, tables) >= WORTH_WAITING:
-            build = NativeBuild(program, lambda: True, at_once=True)
-            build.wait()
-            compiled = build.take()
-            if compiled is not None:
-                with suppress(SpoiledError):  # a number in between: exact ones say whether it is one at the end, too
-                    return NativeSession(compiled, tables, self._subscriptions)
         return Session(program, self._start, tables, self._subscriptions)
 
     # -- tiers ---------------------------------------------------------------------------------------------------------

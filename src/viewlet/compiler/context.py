@@ -13,13 +13,14 @@ class Context:
     """``bound``: variables that have a value where the query is evaluated (trigger parameters, cache inputs).
 
     ``event``: the update being compiled, None while a definition is only cleaned up.
-    ``static``: relations that never change.
+    ``static``: relations that never change. ``ordered``: the engines have ordered access paths.
     """
 
     bound: frozenset[str] = frozenset()
     event: Event | None = None
     static: frozenset[str] = frozenset()
     strategy: Strategy = OPTIMIZED
+    ordered: bool = True
 
     def binding(self, names: frozenset[str]) -> Context:
         return self if names <= self.bound else replace(self, bound=self.bound | names)

@@ -192,8 +192,25 @@ def nested_aggregates_and_decorrelation(q: Query, context: Context) -> Query | N
     if not pulled:
         return None
     pulled = dependents(pulled, parts)
+    if context.ordered and not context.strategy.caches:
+        pulled = _with_running(pulled, parts)
     outer = split_off(group, parts, pulled, context)
     return sum_(group, join(outer, *(_materialize_inside(f, context) for f in pulled)))
+
+
+def _with_running(pulled: list[Query], parts: Factors) -> list[Query]:
+    """And the running sums that ``pulled`` compares: a view by their value changes all over, an order finds them."""
+    running: list[Query] = [f for f in parts if isinstance(f, Bind) and is_running(f) and f not in pulled]
+    if not all_outputs(running) & all_inputs(pulled):
+        return pulled
+    return dependents(pulled + running, parts)
+
+
+def is_running(f: Bind) -> bool:
+    """A nested aggregate that compares rows with the outer row, and so runs as that one moves on."""
+    body = f.query.query if isinstance(f.query, Sum) else f.query
+    outer = inputs(f)
+    return any(isinstance(c, Compare) and inputs(c) & outer and inputs(c) - outer for c in factors(body))
 
 
 def _materialize_inside(f: Query, context: Context) -> Query:

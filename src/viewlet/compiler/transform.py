@@ -9,13 +9,11 @@ from math import prod
 from viewlet.algebra.query import (
     ZERO,
     Bind,
-    Compare,
     Delta,
     Exists,
     Join,
     Query,
     Rel,
-    Sum,
     Value,
     View,
     atoms,
@@ -40,7 +38,7 @@ from viewlet.compiler.context import Context
 from viewlet.compiler.cost import Estimator
 from viewlet.compiler.delta import delta
 from viewlet.compiler.factorize import factorize
-from viewlet.compiler.materialize import decide, must_reevaluate
+from viewlet.compiler.materialize import decide, is_running, must_reevaluate
 from viewlet.compiler.simplify import simplify
 from viewlet.compiler.strategy import OPTIMIZED, Choice, Strategy
 from viewlet.program.trigger import Event, Statement, ViewDefinition
@@ -113,7 +111,7 @@ class Compilation:
         return self.chosen_statement(view, event, choice)
 
     def chosen_statement(self, view: ViewDefinition, event: Event, choice: Choice) -> Statement | None:
-        context = Context(frozenset(event.params), event, self.static, choice.strategy)
+        context = Context(frozenset(event.params), event, self.static, choice.strategy, self.ordered)
         recompute = choice.reevaluate
         if recompute is None:
             always = choice.strategy.depth == "base tables, re-evaluate" and not isinstance(view.definition, Rel)
@@ -227,11 +225,9 @@ def nested_changes(q: Query, event: Event) -> bool:
 
 
 def runs_by_the_row(q: Query, event: Event) -> bool:
-    """Some nested aggregate that the event changes compares rows with the outer row: it runs as that one moves on."""
+    """Some nested aggregate that the event changes runs with the outer row."""
     if isinstance(q, Bind) and event.relation in relations(q):
-        body = q.query.query if isinstance(q.query, Sum) else q.query
-        outer = inputs(q)
-        return any(isinstance(f, Compare) and inputs(f) & outer and inputs(f) - outer for f in factors(body))
+        return is_running(q)
     return any(runs_by_the_row(c, event) for c in children(q))
 
 

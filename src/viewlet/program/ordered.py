@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from viewlet.algebra.evaluate import LOOP, SCAN, effort, join_order
 from viewlet.algebra.query import (
@@ -32,7 +33,7 @@ from viewlet.algebra.query import (
 )
 from viewlet.algebra.terms import COMPARISONS, ZERO_TERM, Const, Op, Var, evaluate_term, free, substitute_term
 from viewlet.program.loops import Cut, InRun
-from viewlet.program.monotone import Ranges, holds_upwards, is_known, ranges_of
+from viewlet.program.monotone import Ranges, both, holds_upwards, is_known, ranges_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ def _path(
     columns = frozenset(view.outputs) - bound
     known = bound.union(columns, *(outputs(f) for f in others))
     conditions = [f for f in others if isinstance(f, Compare) and key in inputs(f) and is_cut(f, key)]
-    thresholds = list(_thresholds(key, others, known))
+    thresholds = [t for t in _thresholds(key, others, known) if t.total not in needed]
     totals = frozenset(t.total for t in thresholds)
     replaced = [*conditions, *(f for f in others if totals & (inputs(f) | outputs(f)))]
     rest = [f for f in others if f not in replaced]
@@ -122,10 +123,13 @@ def _path(
     is_sum = isinstance(atom, View) and key not in needed and not any(key in inputs(f) for f in rest)
     used = asked.union(needed, *(inputs(f) | outputs(f) for f in rest))
     open_, needs = (columns & used) - {key}, asked - columns
-    groups = needed.union(*(inputs(f) | outputs(f) for f in rest if not isinstance(f, (Value, Compare))))
+    groups = needed.union(*map(outputs, rest))
     is_sum &= open_ <= groups  # a column that is only measured or compared is no group: it has as many values as rows
     if not thresholds and all(is_known(c, key) for c in conditions):
         return None
+    ranges = (*(_cuts(c, key) for c in conditions), *(_runs(t.test, t.total) for t in thresholds))
+    if reduce(both, ranges) is None:
+        return None  # too many
     if not needs <= _reachable(rest, bound | open_ if is_sum else bound):
         return None
     if not is_sum and asked & columns:
@@ -163,7 +167,11 @@ def opens_first(path: Path, parts: Sequence[Query], bound: frozenset[str]) -> bo
 
 
 def is_cut(condition: Compare, var: str) -> bool:
-    """The condition admits ranges of ``var``."""
+    return _cuts(condition, var) is not None
+
+
+def _cuts(condition: Compare, var: str) -> Ranges | None:
+    """The ranges of ``var`` that a condition admits."""
 
     def side(compare: Compare) -> Ranges | None:
         if is_known(compare, var):
@@ -171,17 +179,21 @@ def is_cut(condition: Compare, var: str) -> bool:
         up = holds_upwards(compare, var)
         return None if up is None else ((Cut(compare, up, False, False),),)
 
-    return ranges_of(condition, side) is not None
+    return ranges_of(condition, side)
 
 
 def is_threshold(test: Compare, total: str) -> bool:
-    """The test admits runs of a running sum; the complement of runs, which OR would need, are none."""
+    return _runs(test, total) is not None
+
+
+def _runs(test: Compare, total: str) -> Ranges | None:
+    """The runs of a running sum that a test admits; the complement of runs, which OR would need, are none."""
 
     def side(compare: Compare) -> Ranges | None:
         up = holds_upwards(compare, total)
         return None if up is None else ((InRun("", compare, "", up, False, False),),)
 
-    return ranges_of(test, side) is not None
+    return ranges_of(test, side)
 
 
 # -- thresholds --------------------------------------------------------------------------------------------------------

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from sqlglot import exp
 
-from viewlet.algebra.terms import FALSE, NULL, TRUE, Term, op
+from viewlet.algebra.query import outputs
+from viewlet.algebra.terms import FALSE, NULL, TRUE, ZERO_TERM, Term, Var, free, op
 from viewlet.schema import BIGINT, BOOLEAN, DATE, DOUBLE, Type
 from viewlet.sql.ddl import data_type
 from viewlet.sql.expr import (
@@ -322,7 +324,15 @@ def _case(node: exp.Expr, scope: Scope) -> Expr:
 @translates(exp.Coalesce)
 def _coalesce(node: exp.Expr, scope: Scope) -> Expr:
     parts, type_ = unified(node, scope, [expression(n, scope) for n in (node.this, *node.expressions)])
+    if len(parts) == 2 and parts[1].term == ZERO_TERM and _is_zero_where_null(parts[0]):
+        binds = tuple(b for b in parts[0].binds if outputs(b) & free(parts[0].bare))
+        return replace(parts[0], term=parts[0].bare, type=type_, guards=(), hidden=(), binds=binds)
     return loose(op("coalesce", *(p.term for p in parts)), type_, all(p.nullable for p in parts), parts)
+
+
+def _is_zero_where_null(expr: Expr) -> bool:
+    """COALESCE(SUM(x), 0): an aggregate over nothing, which is 0 in the calculus."""
+    return isinstance(expr.bare, Var) and bool(expr.hidden) and expr.hidden == expr.guards
 
 
 @translates(exp.Nullif)

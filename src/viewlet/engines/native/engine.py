@@ -39,6 +39,8 @@ MOST_COPIES = 1 << 20  # of a row in one event: the trigger fires for each
 class Cells(tuple[Cell, ...]):
     """A row that is in cells already, which no fast path mistakes for one of the user's values."""
 
+    __slots__ = ()
+
 
 RowConverter = Callable[[int, object, int], Row]  # relation, a user's row, its number ↦ cells, or DataError
 
@@ -152,7 +154,7 @@ class NativeEngine:
             finite = {n: {r: t for r, t in rows.items() if r not in wild[n]} for n, rows in tables.items()}
             self._take_over(PythonEngine(self._program, finite))
             for name, rows in wild.items():
-                self._events([(times, name, Cells(row)) for row, times in rows.items()])
+                self._replay(name, rows)
 
     def _fill(self, tables: Mapping[str, Mapping[Row, int]]) -> None:
         """The views over static tables and empty streams, which need not be empty; then every row comes again."""
@@ -163,13 +165,17 @@ class NativeEngine:
             self._put(view.name, entries)
         for name, rows in tables.items():
             if name not in self._static:
-                self._events([(times, name, Cells(row)) for row, times in rows.items() if times])
+                self._replay(name, rows)
+
+    def _replay(self, relation: str, rows: Mapping[Row, int]) -> None:
+        """Every row comes as an event, as often as it is there."""
+        for times, same in _by_times(rows).items():
+            cells = list(map(Cells, same))
+            for done in range(0, times, MOST_COPIES):
+                self.state.many(relation, min(times - done, MOST_COPIES), cells)
 
     def _load(self, relation: str, rows: Mapping[Row, int]) -> None:
-        by_times: dict[int, list[Row]] = defaultdict(list)
-        for row, times in rows.items():
-            by_times[times].append(tuple(row))
-        for times, same in by_times.items():
+        for times, same in _by_times(rows).items():
             self.state.load(relation, same, times)
 
     def _put(self, view: str, entries: Entries) -> None:
@@ -216,6 +222,13 @@ class NativeEngine:
 
     def memory(self) -> tuple[tuple[str, int, int], ...]:
         return self.state.memory()
+
+
+def _by_times(rows: Mapping[Row, int]) -> dict[int, list[Row]]:
+    found: dict[int, list[Row]] = defaultdict(list)
+    for row, times in rows.items():
+        found[times].append(tuple(row))
+    return found
 
 
 def _is_wild(cell: Cell) -> bool:

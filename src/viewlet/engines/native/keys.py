@@ -30,7 +30,7 @@ def each_entry(found: MapLayout, entry: str, positions: tuple[int, ...], key: Ma
     """The head of a loop: over a slice, or over all."""
     if positions:
         return f"auto* {entry} : {found.name}.slice<{found.index(positions)}>({probe_key(found, key)})"
-    return f"auto* {entry} = {found.name}.first(); {entry}; {entry} = {found.name}.next({entry})"
+    return f"auto* {entry} : {found.name}.all()"
 
 
 def too_fine(value: Cpp, kind: Kind) -> list[str]:

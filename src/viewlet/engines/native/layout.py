@@ -358,7 +358,7 @@ def _field_size(f: Field) -> tuple[int, int]:
 
 RUNTIME_NAMES = """
     texts faults now sign event entry change given out program Program Place Rows Map Single Table Texts Text Faults
-    Real RealSum Opt Relation Column RunList Everything id i32 i64 i128 u8 u32 u64 u128
+    Real RealSum Opt Relation Column RunList Everything Beside Side both id i32 i64 i128 u8 u32 u64 u128
 """
 RESERVED = frozenset(RUNTIME_NAMES.split())
 PREFIXES = (

@@ -13,6 +13,7 @@ from viewlet.algebra.query import Atom, Compare
 from viewlet.algebra.terms import Term, free
 from viewlet.engines.native.keys import columns, each_entry, too_fine, view_constant, whole_key
 from viewlet.engines.native.layout import Field, Layout, MapLayout, Member, identifier, unique
+from viewlet.engines.native.lines import Lines
 from viewlet.engines.native.ordered import OrderedReads
 from viewlet.engines.native.terms import Cpp, Scope, Terms, integer, type_of
 from viewlet.program.loops import (
@@ -47,6 +48,7 @@ from viewlet.program.typing import (
     key_kind,
 )
 
+MADE = "made"  # before a key: its entry is made where it is not there
 AtHand = Mapping[tuple[str, tuple[str, ...]], str]  # (map, key) ↦ a pointer to its entry
 Sink = Callable[[list[Emit], Scope, AtHand], None]  # takes the changes at one entry
 
@@ -69,25 +71,6 @@ class Temporary:
 
 
 @dataclass
-class Lines:
-    """C++ text with its indentation."""
-
-    lines: list[str] = field(default_factory=list)
-    depth: int = 1
-
-    def add(self, line: str) -> None:
-        self.lines.append("    " * self.depth + line if line else "")
-
-    @contextmanager
-    def inside(self, head: str) -> Iterator[None]:
-        self.add(f"{head} {{".lstrip())
-        self.depth += 1
-        yield
-        self.depth -= 1
-        self.add("}")
-
-
-@dataclass
 class Nest:
     """Writes the nests of one function. ``params`` are the names that the event gives values to."""
 
@@ -107,6 +90,7 @@ class Nest:
     loops: int = 0
     untouched: dict[str, int] = field(default_factory=dict)  # a total that is 0 so far ↦ the loops around it
     sink: Sink = field(init=False)
+    into_views: bool = False  # whether it is one that changes views at once
     reads: OrderedReads = field(init=False)
 
     def __post_init__(self) -> None:
@@ -118,6 +102,7 @@ class Nest:
 
     def statement(self, block: Block, scope: Scope, sink: Sink) -> None:
         self.sink = sink
+        self.into_views = sink in (self.add_to_view, self.add_to_replaced)
         self.types = self.kinds.block(block, {name: cpp.kind for name, cpp in scope.items()})
         self.block(block, dict(scope), {})
 
@@ -132,6 +117,7 @@ class Nest:
         emits = [step for step in block if isinstance(step, Emit)]
         sums = [(step, self.reads.alike(step)) for step in block if isinstance(step, RangeSum)]
         done: set[str] = set()
+        at_hand = self.with_places(block, scope, at_hand)
         for one, run in groupby(block, key=self.slice_of):
             if one is not None:
                 self.neighbours(list(run), scope, at_hand)
@@ -143,6 +129,21 @@ class Nest:
                     together = [other for other, alike in sums if alike == self.reads.alike(step)]
                     done.update(other.var for other in together)
                     self.reads.range_sums(together, scope, at_hand)
+
+    def with_places(self, block: Block, scope: Scope, at_hand: AtHand) -> AtHand:
+        """An entry that several steps of a block change, each under a condition of its own, is looked up once."""
+        places: dict[tuple[str, tuple[str, ...]], str] = {}
+        once: set[tuple[str, tuple[str, ...]]] = set()
+        emits = [e for s in block if isinstance(s, (Nonzero, Test)) for e in s.body if isinstance(e, Emit)]
+        for view, key in [(e.view, e.key) for e in emits if self.into_views]:
+            found, at = self.layout[view][0], (self.layout.map_of(view), (MADE, *key))
+            known = found.is_single or self.params.issuperset(key) or not scope.keys() >= set(key)
+            if at in once and at not in places and not known and (found.name, key) not in at_hand:
+                name = self.fresh(f"{found.name}_here")
+                self.out.add(f"Place {name}({found.name}, {self.key_of(found, key, scope)});")
+                places[at] = f"&{name}.make()"
+            once.add(at)
+        return {**at_hand, **places}
 
     def neighbours(self, steps: list[Step], scope: dict[str, Cpp], at_hand: AtHand) -> None:
         """Loops over the same entries, or over the same slices."""
@@ -328,9 +329,12 @@ class Nest:
         return f"{self.place(found, text)}.find()" if self.early(names, text) else f"{found.name}.find({text})"
 
     def make(self, found: MapLayout, names: tuple[str, ...], scope: Scope) -> str:
-        fields = zip(names, found.key, strict=True)
-        text = whole_key(found, {i: self.key_field(scope[n], f) for i, (n, f) in enumerate(fields)})
+        text = self.key_of(found, names, scope)
         return f"{self.place(found, text)}.make()" if self.early(names, text) else f"{found.name}.at({text})"
+
+    def key_of(self, found: MapLayout, names: tuple[str, ...], scope: Scope) -> str:
+        fields = zip(names, found.key, strict=True)
+        return whole_key(found, {i: self.key_field(scope[n], f) for i, (n, f) in enumerate(fields)})
 
     def early(self, names: tuple[str, ...], key: str) -> bool:
         """The event alone gives the key, and making it cannot fail: it may be made before any test."""
@@ -409,6 +413,7 @@ class Nest:
         """The entry that a change goes to, as C++ for a pointer."""
         found, _ = self.layout[step.view]
         entry = f"&{found.name}.only" if found.is_single else at_hand.get((found.name, step.key))
+        entry = entry or at_hand.get((found.name, (MADE, *step.key)))
         if entry is not None:
             yield entry
             return

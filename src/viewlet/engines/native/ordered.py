@@ -5,17 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
-from viewlet.algebra.query import View
+from viewlet.algebra.query import Compare, View
+from viewlet.algebra.terms import Var, free
 from viewlet.engines.native.layout import MapLayout, Member, OrderLayout
 from viewlet.engines.native.terms import Cpp, Scope, type_of
 from viewlet.program.loops import Block, Cut, EachSlice, Extremum, InRun, Loop, Order, RangeSum, Runs, Step
 from viewlet.program.names import renamed, renamed_order
-from viewlet.program.typing import key_kind
+from viewlet.program.typing import Exact, Kind, key_kind
 
 if TYPE_CHECKING:
     from viewlet.engines.native.nest import AtHand, Nest
+
+
+# How a key stands to a value, by the operator between them; the opposite; and which of them hold from some key on.
+SIDES = {">": "ABOVE", ">=": "FROM", "<": "BELOW", "<=": "UP_TO"}
+MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
+OPPOSITE = {"ABOVE": "UP_TO", "FROM": "BELOW", "BELOW": "FROM", "UP_TO": "ABOVE"}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """On a key: C++ that says whether it holds. ``bound``: the side of a value that is all it says, and that in C++."""
+
+    text: str
+    bound: tuple[str, str] | None
 
 
 @dataclass(frozen=True)
@@ -71,39 +87,69 @@ class OrderedReads:
         key = nest.fresh(order.key)
         inside = {**scope, order.key: Cpp(key, field.kind)}
         for cuts in order.ranges:
-            up, down, depth = list[str](), list[str](), nest.out.depth
+            up, down, depth = list[Condition](), list[Condition](), nest.out.depth
             for cut in cuts:
                 if isinstance(cut, InRun):
-                    begun, ended = self.run(cut, inside)
+                    begun, ended = self.run(cut, order.key, inside)
                     (up if cut.up else down).append(begun)
                     (down if cut.up else up).append(ended)
                 else:
-                    (up if cut.up else down).append(self.holds(cut, inside))
+                    (up if cut.up else down).append(self.condition(cut, order.key, inside))
             yield self.predicate(key, type_of(field.kind), up), self.predicate(key, type_of(field.kind), down)
             while nest.out.depth > depth:
                 nest.out.depth -= 1
                 nest.out.add("}")
 
-    def run(self, cut: InRun, scope: dict[str, Cpp]) -> tuple[str, str]:
+    def run(self, cut: InRun, key: str, scope: dict[str, Cpp]) -> tuple[Condition, Condition]:
         """Opens a loop over runs; the conditions that a key is in the run: [C(inside, k)] and not [C(outside, k)]."""
         nest, runs = self.nest, scope[cut.runs]
         run = nest.fresh("run")
         nest.out.add(f"for (const auto& {run} : {runs.text}) {{")
         nest.out.depth += 1
         sides = []
-        for side in ("inside", "outside"):
+        for side, holds in (("inside", True), ("outside", False)):
             inner = {**scope, cut.inner: Cpp(f"{run}.{side}", runs.kind)}
-            sides.append(nest.compared(cut.compare, cut.plain, inner))
-        return f"(!{run}.has_inside || {sides[0]})", f"!({run}.has_outside && {sides[1]})"
+            text = nest.compared(cut.compare, cut.plain, inner)
+            known = f"!{run}.has_{side} || {text}" if holds else f"!({run}.has_{side} && {text})"
+            bound = self.beside(cut.compare, cut.plain, holds, key, inner, unless=f", !{run}.has_{side}")
+            sides.append(Condition(f"({known})", bound))
+        return sides[0], sides[1]
 
     def holds(self, cut: Cut, scope: Scope) -> str:
         text = self.nest.compared(cut.compare, cut.plain, scope)
         return f"({text})" if cut.holds else f"!({text})"
 
-    def predicate(self, name: str, type_: str, conditions: list[str]) -> str:
+    def condition(self, cut: Cut, key: str, scope: Scope) -> Condition:
+        return Condition(self.holds(cut, scope), self.beside(cut.compare, cut.plain, cut.holds, key, scope))
+
+    def beside(
+        self, compare: Compare, plain: bool, holds: bool, key: str, scope: Scope, unless: str = ""
+    ) -> tuple[str, str] | None:
+        """On which side the keys are, and of which value, where keys are just compared with a value like them."""
+        op, left, right = compare.op, compare.left, compare.right
+        if right == Var(key):
+            op, left, right = MIRRORED.get(op, op), right, left
+        if left != Var(key) or key in free(right) or op not in SIDES:
+            return None
+        of, value = (self.nest.terms.term(t, scope, plain) for t in (left, right))
+        if of.optional or value.optional:
+            return None
+        side = SIDES[op] if holds else OPPOSITE[SIDES[op]]
+        match type_of(of.kind), type_of(value.kind):
+            case ("double", "double") | ("i64", "i64") if scale_of(of.kind) == scale_of(value.kind):
+                return side, f"Beside<{type_of(of.kind)}, Side::{side}>{{{value.text}{unless}}}"
+            case ("i64", "i128") if scale_of(of.kind) == scale_of(value.kind) and not unless:
+                return side, f"beside<Side::{side}>({value.text})"
+        return None
+
+    def predicate(self, name: str, type_: str, conditions: list[Condition]) -> str:
+        """Of what is compared alike, the narrower bound decides."""
         if not conditions:
             return "Everything{}"
-        return f"[&]({type_} {name}) {{ return {' && '.join(conditions)}; }}"
+        bounds = [c.bound for c in conditions if c.bound is not None]
+        if len(bounds) == len(conditions) and len({side for side, _ in bounds}) == 1:
+            return reduce(lambda a, b: f"both({a}, {b})", (text for _, text in bounds))
+        return f"[&]({type_} {name}) {{ return {' && '.join(c.text for c in conditions)}; }}"
 
     # -- runs ----------------------------------------------------------------------------------------------------------
 
@@ -142,8 +188,7 @@ class OrderedReads:
                 index = order.slice_index(tuple(at.index(i) for i in given))
                 head = f"auto* {entry} : {order.name}.slices.slice<{index}>({{{probe}}})"
             else:
-                slices = f"{order.name}.slices"
-                head = f"auto* {entry} = {slices}.first(); {entry}; {entry} = {slices}.next({entry})"
+                head = f"auto* {entry} : {order.name}.slices.all()"
             with nest.out.inside(f"for ({head})"):
                 columns = {names[i]: nest.column(f"{entry}->key", found.key[i]) for i in at if i not in given}
                 nest.loops += 1
@@ -240,3 +285,7 @@ class OrderedReads:
         else:
             with self.nest.out.inside(f"if ({tree})"):
                 yield
+
+
+def scale_of(kind: Kind) -> int:
+    return kind.scale if isinstance(kind, Exact) else 0

@@ -183,6 +183,8 @@ class Terms:
 
     def plus(self, op: str, a: Cpp, b: Cpp) -> Cpp:
         kind = plus([a.kind, b.kind])
+        if (a.kind, b.kind) == (DOUBLE, DOUBLE):
+            return Cpp(f"{'sum_of' if op == '+' else 'difference'}({a.text}, {b.text})", REAL)
         if not isinstance(kind, Exact):
             return Cpp(f"({self.to(a, REAL).text} {op} {self.to(b, REAL).text})", REAL)
         a, b = self.rescaled(a, kind.scale), self.rescaled(b, kind.scale)

@@ -71,18 +71,20 @@ class Triggers:
             self.put_in_order(nest, first)
             scope |= nest.totals(first, scope)
         collected = {i: self.temporaries_of(i, trigger, t) for i, t in enumerate(turns) if t.collect and not t.fusible}
+        replaced = replaced_together(turns)
         for i, turn in enumerate(turns):
             if i in collected and turn.statements[0].buffered:
                 self.evaluate(nest, turn, collected[i], scope)
         for i, turn in enumerate(turns):
+            if i in replaced:
+                self.replace(nest, replaced[i], params, scope)
+            if turn.collect and turn.fusible:
+                continue
             self.comment(nest, turn, params)
             self.terms.view = view_constant(turn.statements[0].target.name)
             if not turn.collect:
                 self.put_in_order(nest, turn.block)
                 nest.statement(turn.block, scope, nest.add_to_view)
-                continue
-            if turn.fusible:
-                self.replace(nest, turn, scope)
                 continue
             if not turn.statements[0].buffered:
                 self.evaluate(nest, turn, collected[i], scope)
@@ -108,18 +110,22 @@ class Triggers:
 
     # -- views that are replaced whole ---------------------------------------------------------------------------------
 
-    def replace(self, nest: Nest, turn: Pass, scope: Scope) -> None:
+    def replace(self, nest: Nest, turns: list[Pass], params: tuple[str, ...], scope: Scope) -> None:
         """In place: all values become nothing, the new ones are added up. None of the views is read meanwhile."""
-        self.put_in_order(nest, turn.block)
         targets: dict[str, tuple[MapLayout, list[Member]]] = {}
-        for statement in turn.statements:
-            found, member = self.layout[statement.target.name]
-            targets.setdefault(found.name, (found, []))[1].append(member)
+        for turn in turns:
+            self.comment(nest, turn, params)
+            self.put_in_order(nest, turn.block)
+            for statement in turn.statements:
+                found, member = self.layout[statement.target.name]
+                targets.setdefault(found.name, (found, []))[1].append(member)
         for found, members in targets.values():
             with self.each(nest, found) as entry:
                 for member in members:
                     self.clear(nest, member, entry)
-        nest.statement(turn.block, scope, nest.add_to_replaced)
+        for turn in turns:
+            self.terms.view = view_constant(turn.statements[0].target.name)
+            nest.statement(turn.block, scope, nest.add_to_replaced)
         for found, members in targets.values():
             with self.each(nest, found) as entry:
                 nest.settle(found, members, entry)
@@ -285,6 +291,20 @@ class Triggers:
                     nest.increase(found, member, "&entry", change)
 
         return fill
+
+
+def replaced_together(turns: tuple[Pass, ...]) -> dict[int, list[Pass]]:
+    """Passes in a row that replace views which none of them reads, by the place of the first."""
+    found: dict[int, list[Pass]] = {}
+    start: int | None = None
+    for i, turn in enumerate(turns):
+        if not (turn.collect and turn.fusible):
+            start = None
+            continue
+        if start is None or any(turn.reads & other.writes or turn.writes & other.reads for other in found[start]):
+            start = i
+        found.setdefault(start, []).append(turn)
+    return found
 
 
 def summed(slot: str, kind: Kind) -> Change:

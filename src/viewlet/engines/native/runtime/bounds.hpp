@@ -22,6 +22,8 @@ VIEWLET_INLINE bool precedes(const Texts&, i128 a, i128 b) { return a < b; }
 VIEWLET_INLINE bool precedes(const Texts&, double a, double b) { return less(a, b); }
 VIEWLET_INLINE bool precedes(const Texts& texts, Text a, Text b) { return texts.compare(a, b) < 0; }
 
+VIEWLET_INLINE bool less(i64 a, i64 b) { return a < b; }
+
 // The keys k at which a running sum meets a condition: k lies in the run if the running sum includes `inside`, if there
 // is one, and does not include `outside`, if there is one.
 template <class Key>
@@ -61,21 +63,141 @@ private:
     }
 };
 
-// The places in a node for which a predicate holds, one that is true, then false. Every fourth is asked, then the three
-// behind the last that said yes: no answer waits for another but in between, and nothing is guessed.
-template <class Holds>
-VIEWLET_INLINE u32 count_children(const Node* node, const Holds& holds) {  // the first child is not asked
-    u32 from = 0, more = 0;
-    for (u32 place = 4; place < INNER_ROOM; place += 4) from += 4 * u32(holds(place));
-    for (u32 place = 1; place < 4; ++place) more += u32(holds(from + place));
-    return from + more < node->used ? from + more : node->used - 1u;
+// -- bounds that compare keys with a value
+
+enum class Side : u8 { ABOVE, FROM, BELOW, UP_TO };  // keys > value, >= value; < value, <= value
+
+template <class Key, Side side>
+struct Beside {  // Key: double, i64
+    static constexpr bool UP = side == Side::ABOVE || side == Side::FROM;
+
+    Key value;
+    bool is_open{}, is_shut{};  // every key will do, or none, whatever the value is
+
+    VIEWLET_INLINE bool operator()(Key key) const { return !is_shut && (is_open || is_beside(key)); }
+
+private:
+    VIEWLET_INLINE bool is_beside(Key key) const {
+        if constexpr (side == Side::ABOVE) return less(value, key);
+        if constexpr (side == Side::FROM) return !less(key, value);
+        if constexpr (side == Side::BELOW) return less(key, value);
+        if constexpr (side == Side::UP_TO) return !less(value, key);
+    }
+};
+template <class Key, Side side>
+VIEWLET_INLINE Beside<Key, side> both(const Beside<Key, side>& a, const Beside<Key, side>& b) {
+    if (a.is_open || b.is_shut) return b;
+    if (b.is_open || a.is_shut) return a;
+    return less(a.value, b.value) == Beside<Key, side>::UP ? b : a;
 }
-template <class Holds>
-VIEWLET_INLINE u32 count_entries(const Node* leaf, const Holds& holds) {
-    u32 from = 0, more = 0;
-    for (u32 place = 4; place < leaf->room; place += 4) from += 4 * u32(holds(place));
-    for (u32 place = 0; place < 4; ++place) more += u32(holds(from + place));
-    return from + more < leaf->used ? from + more : leaf->used;
+
+// A value that keys of the type might not hold.
+template <Side side>
+VIEWLET_INLINE Beside<i64, side> beside(i128 value) {
+    if (likely(value == i64(value))) return {i64(value)};
+    bool all = (value < 0) == Beside<i64, side>::UP;
+    return {0, all, !all};
 }
+
+// -- search: how many keys of a node lie before a bound
+
+// The keys that are < value, or <= value.
+template <class Key, bool or_equal>
+struct Before {
+    Key value;
+    bool none{}, all{};  // whatever the value is
+
+    VIEWLET_INLINE bool operator()(Key key) const {
+        return !none && (all || (or_equal ? !less(value, key) : less(key, value)));
+    }
+};
+
+template <class Key, class Up>
+VIEWLET_INLINE auto before(const Up& up) {
+    return [&up](Key key) { return !up(key); };
+}
+template <class Key, Side side>
+VIEWLET_INLINE auto before(const Beside<Key, side>& up) {
+    return Before<Key, side == Side::ABOVE>{up.value, up.is_open, up.is_shut};
+}
+template <class Key, class Down>
+VIEWLET_INLINE const Down& up_to(const Down& down) {
+    return down;
+}
+template <class Key, Side side>
+VIEWLET_INLINE auto up_to(const Beside<Key, side>& down) {
+    return Before<Key, side == Side::UP_TO>{down.value, down.is_shut, down.is_open};
+}
+
+// The keys that do not come after one, or come before it.
+template <class Key>
+VIEWLET_INLINE auto not_after(const Texts& texts, Key key) {
+    if constexpr (__is_same(Key, double) || __is_same(Key, i64))
+        return Before<Key, true>{key};
+    else
+        return [&texts, key](Key other) { return !precedes(texts, key, other); };
+}
+template <class Key>
+VIEWLET_INLINE auto preceding(const Texts& texts, Key key) {
+    if constexpr (__is_same(Key, double) || __is_same(Key, i64))
+        return Before<Key, false>{key};
+    else
+        return [&texts, key](Key other) { return precedes(texts, other, key); };
+}
+
+// Every fourth key is asked, then the three behind the last that said yes: no answer waits for another but in between,
+// and nothing is guessed. Behind the keys in use the last of them is repeated.
+template <class Key, class Holds>
+VIEWLET_INLINE u32 count_children(const Node* node, const Key* keys, const Holds& holds) {  // the first is not asked
+    u32 from = 4 * (u32(holds(keys[4])) + u32(holds(keys[8])) + u32(holds(keys[12])));
+    u32 found = from + u32(holds(keys[from + 1])) + u32(holds(keys[from + 2])) + u32(holds(keys[from + 3]));
+    u32 last = node->used - 1u;
+    return found < last ? found : last;
+}
+template <class Key, class Holds>
+VIEWLET_INLINE u32 count_entries(const Node* leaf, const Key* keys, const Holds& holds) {
+    u32 from = 0, found = 0;
+    for (u32 place = 4; place < leaf->room; place += 4) from += 4 * u32(holds(keys[place]));
+    for (u32 place = from; place < from + 4; ++place) found += u32(holds(keys[place]));
+    return from + found < leaf->used ? from + found : leaf->used;
+}
+
+#ifdef __AVX512F__  // all keys are compared at once
+
+using EightDoubles = double __attribute__((vector_size(64)));
+using EightNumbers = i64 __attribute__((vector_size(64)));
+constexpr int EQUAL = 0, LESS = 1, LESS_OR_EQUAL = 2;  // for the machine
+
+// One bit for each of eight keys.
+template <bool or_equal>
+VIEWLET_INLINE u32 eight_before(const double* keys, double value) {
+    EightDoubles all, other = {value, value, value, value, value, value, value, value};
+    __builtin_memcpy(&all, keys, sizeof all);
+    if (unlikely(value != value))
+        return or_equal ? 255 : u8(__builtin_ia32_cmppd512_mask(all, all, EQUAL, u8(-1), 4));
+    return u8(__builtin_ia32_cmppd512_mask(all, other, or_equal ? LESS_OR_EQUAL : LESS, u8(-1), 4));
+}
+template <bool or_equal>
+VIEWLET_INLINE u32 eight_before(const i64* keys, i64 value) {
+    EightNumbers all, other = {value, value, value, value, value, value, value, value};
+    __builtin_memcpy(&all, keys, sizeof all);
+    return u8(__builtin_ia32_cmpq512_mask(all, other, or_equal ? LESS_OR_EQUAL : LESS, u8(-1)));
+}
+// Of those in use; in a small leaf, what follows the keys is looked at, too, but does not count.
+template <class Key, bool or_equal>
+VIEWLET_INLINE u32 bits_before(const Node* node, const Key* keys, const Before<Key, or_equal>& bound, bool small) {
+    u32 bits = eight_before<or_equal>(keys, bound.value);
+    if (!small) bits |= eight_before<or_equal>(keys + 8, bound.value) << 8;
+    return (bits | -u32(bound.all)) & (u32(bound.none) - 1) & ((u32(1) << node->used) - 1);
+}
+template <class Key, bool or_equal>
+VIEWLET_INLINE u32 count_children(const Node* node, const Key* keys, const Before<Key, or_equal>& bound) {
+    return u32(__builtin_popcount(bits_before(node, keys, bound, false) & ~u32(1)));
+}
+template <class Key, bool or_equal>
+VIEWLET_INLINE u32 count_entries(const Node* leaf, const Key* keys, const Before<Key, or_equal>& bound) {
+    return u32(__builtin_popcount(bits_before(leaf, keys, bound, leaf->room <= 8)));
+}
+#endif
 
 }  // namespace viewlet

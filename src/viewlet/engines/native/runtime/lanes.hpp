@@ -19,6 +19,11 @@ constexpr T tame(T value) {
     return is_wild(value) ? T{} : value;
 }
 
+// The sum of two tame values, or of what nodes know of such.
+VIEWLET_INLINE i64 tame_sum(i64 a, i64 b) { return a + b; }
+VIEWLET_INLINE i128 tame_sum(i128 a, i128 b) { return a + b; }
+VIEWLET_INLINE Real tame_sum(Real a, Real b) { return finite_sum(a, b); }
+
 constexpr bool is_negative(i128 value) { return value < 0; }
 constexpr bool is_negative(Real value) { return value.hi < 0; }
 
@@ -39,21 +44,23 @@ struct Total<Real> {  // not normalised: only `hi` waits for the summand before
     VIEWLET_INLINE Real value() const { return two_sum(hi, lo); }
 };
 
-// Four values at a time, with two doubles each: the compiler makes of it what the machine has.
+// Several values at a time: the compiler makes of it what the machine has.
 using FourInts = i64 __attribute__((vector_size(32)));
-using FourReals = double __attribute__((vector_size(64)));
-using FourMasks = i64 __attribute__((vector_size(64)));
+using FourDoubles = double __attribute__((vector_size(32)));
+using EightDoubles = double __attribute__((vector_size(64)));  // or four Reals, whose hi and lo take turns
+using EightMasks = i64 __attribute__((vector_size(64)));
 
-// A sum of parts of columns, whose room is a multiple of four. All places are read and those that are not wanted count
-// as 0: that is cheaper than a loop whose end the machine cannot guess.
+// A sum of parts of columns, whose room is a multiple of four.
 template <class T>
 struct PartSum : Total<T> {  // i128
-    VIEWLET_INLINE void add(const T* column, u32 room, u32 from, u32 to) {
+    VIEWLET_INLINE void add(const T* column, u32, u32 from, u32 to) {
         T sum = this->sum;
-        for (u32 place = 0; place < room; ++place) sum += column[place] & -T((place >= from) & (place < to));
+        for (u32 place = from; place < to; ++place) sum += column[place];
         this->sum = sum;
     }
 };
+// All places are read and those that are not wanted count as 0: that is cheaper than a loop whose end the machine
+// cannot guess.
 template <>
 struct PartSum<i64> {
     FourInts sums{};
@@ -69,28 +76,34 @@ struct PartSum<i64> {
     VIEWLET_INLINE i128 value() const { return (sums[0] + sums[1]) + (sums[2] + sums[3]); }
 };
 template <>
-struct PartSum<Real> {  // hi and lo take turns
-    FourReals sums{}, errors{};
+struct PartSum<Real> {  // not normalised, as in Total
+    EightDoubles his{}, los{};
 
     VIEWLET_INLINE void add(const Real* column, u32 room, u32 from, u32 to) {
-        FourMasks place = {0, 0, 1, 1, 2, 2, 3, 3};
-        for (u32 first = 0; first < room; first += 4, place += 4) {
-            FourReals summands;
-            __builtin_memcpy(&summands, column + first, sizeof summands);
-            summands = (FourReals)((FourMasks)summands & (place >= i64(from)) & (place < i64(to)));
-            FourReals sum = sums + summands, part = sum - sums;  // 2Sum
-            errors += (sums - (sum - part)) + (summands - part);
-            sums = sum;
+        EightMasks place = {0, 0, 1, 1, 2, 2, 3, 3};
+        for (u32 first = 0; first < room; first += 8, place += 8) {
+            EightDoubles left = wanted(column + first, place, from, to), right{};
+            if (likely(room > 4)) right = wanted(column + first + 4, place + 4, from, to);
+            EightDoubles hi = __builtin_shufflevector(left, right, 0, 8, 2, 10, 4, 12, 6, 14);
+            EightDoubles lo = __builtin_shufflevector(left, right, 1, 9, 3, 11, 5, 13, 7, 15);
+            EightDoubles sum = his + hi, part = sum - his;  // 2Sum
+            los += ((his - (sum - part)) + (hi - part)) + lo;
+            his = sum;
         }
     }
     VIEWLET_INLINE Real value() const {
-        Total<Real> left, right;
-        left.add({sums[0], errors[0] + (sums[1] + errors[1])});
-        left.add({sums[2], errors[2] + (sums[3] + errors[3])});
-        right.add({sums[4], errors[4] + (sums[5] + errors[5])});
-        right.add({sums[6], errors[6] + (sums[7] + errors[7])});
-        left.add({right.hi, right.lo});
-        return left.value();
+        FourDoubles a = {his[0], his[1], his[2], his[3]}, b = {his[4], his[5], his[6], his[7]};
+        FourDoubles sum = a + b, part = sum - a, error = (a - (sum - part)) + (b - part);
+        error += FourDoubles{los[0], los[1], los[2], los[3]} + FourDoubles{los[4], los[5], los[6], los[7]};
+        Real left = two_sum(sum[0], sum[1]), right = two_sum(sum[2], sum[3]), all = two_sum(left.hi, right.hi);
+        return two_sum(all.hi, ((error[0] + error[1]) + (error[2] + error[3])) + ((left.lo + right.lo) + all.lo));
+    }
+
+private:
+    static VIEWLET_INLINE EightDoubles wanted(const Real* column, EightMasks place, u32 from, u32 to) {
+        EightDoubles four;
+        __builtin_memcpy(&four, column, sizeof four);
+        return (EightDoubles)((EightMasks)four & (place >= i64(from)) & (place < i64(to)));
     }
 };
 
@@ -110,7 +123,7 @@ struct Checked<Real> : RealSum {
 };
 
 VIEWLET_INLINE void add_to(Faults& faults, u32 view, i128& into, i128 sum) { into = add(faults, view, into, sum); }
-VIEWLET_INLINE void add_to(Faults&, u32, Real& into, Real sum) { into = into + sum; }
+VIEWLET_INLINE void add_to(Faults&, u32, Real& into, Real sum) { into = into.hi == 0 ? sum : into + sum; }
 
 // Between these are all running sums of a node's entries, and 0.
 template <class T>

@@ -92,6 +92,16 @@ struct Map {
         }
     };
 
+    struct All {
+        Segments::Walk walk;
+
+        VIEWLET_INLINE All begin() const { return *this; }
+        VIEWLET_INLINE decltype(nullptr) end() const { return nullptr; }
+        VIEWLET_INLINE bool operator!=(decltype(nullptr)) const { return walk.rest; }
+        VIEWLET_INLINE Entry* operator*() const { return static_cast<Entry*>(walk.object(sizeof(Entry))); }
+        VIEWLET_INLINE void operator++() { walk.step(); }
+    };
+
     Map() = default;
     Map(const Map&) = delete;
     ~Map() { destroy_entries(); }
@@ -118,6 +128,9 @@ struct Map {
 
     VIEWLET_INLINE Entry* first() { return entry_or_null(entries.first()); }
     VIEWLET_INLINE Entry* next(Entry* entry) { return entry_or_null(entries.after(entry->head.id)); }
+
+    // All that it held when the loop began, perhaps more: for (auto* entry : map.all()).
+    VIEWLET_INLINE All all() { return {Segments::Walk{entries}}; }
 
     // Only the index's part of `probe` is read.
     template <class Index>

@@ -106,6 +106,30 @@ struct Segments {
     }
     VIEWLET_INLINE u32 first() const { return after(FIRST - 1); }
 
+    // The objects in use, of which it looks for 64 at a time: what is taken meanwhile it may miss.
+    struct Walk {
+        const Segments& of;
+        u32 start;  // an id whose word of bits it is in
+        u64 rest;   // of that word
+        u64 segment;
+
+        VIEWLET_INLINE explicit Walk(const Segments& of) : of(of), start(FIRST), rest(0), segment(0) {
+            if (of.fresh > FIRST) look();
+            skip();
+        }
+        VIEWLET_INLINE void* object(u64 size) const { return (void*)(segment + (start + __builtin_ctzll(rest)) * size); }
+        VIEWLET_INLINE void step() {
+            rest &= rest - 1;
+            skip();
+        }
+
+    private:
+        VIEWLET_INLINE void look() { rest = of.word(start), segment = of.segments[__builtin_clz(start)]; }
+        VIEWLET_INLINE void skip() {
+            while (!rest && (start += 64) < of.fresh) look();
+        }
+    };
+
     VIEWLET_INLINE void* address(u32 id, u64 object) const { return (void*)(segments[__builtin_clz(id)] + id * object); }
 
     // Memory touched so far; what a segment has reserved beyond it is only address space.

@@ -49,12 +49,13 @@ VIEWLET_INLINE Real settled(Real result, double plain) {
 
 inline Real operator-(Real a) { return {-a.hi, -a.lo}; }
 
-// AccurateDWPlusDW, 6
-VIEWLET_INLINE Real operator+(Real a, Real b) {
+// AccurateDWPlusDW, 6; for what stays finite
+VIEWLET_INLINE Real finite_sum(Real a, Real b) {
     Real sum = two_sum(a.hi, b.hi), errors = two_sum(a.lo, b.lo);
     Real upper = quick_two_sum(sum.hi, sum.lo + errors.hi);
-    return settled(quick_two_sum(upper.hi, errors.lo + upper.lo), a.hi + b.hi);
+    return quick_two_sum(upper.hi, errors.lo + upper.lo);
 }
+VIEWLET_INLINE Real operator+(Real a, Real b) { return settled(finite_sum(a, b), a.hi + b.hi); }
 VIEWLET_INLINE Real operator-(Real a, Real b) { return a + -b; }
 
 // DWTimesDW1, 10
@@ -74,9 +75,9 @@ inline Real operator/(Real a, Real b) {
 
 // -- comparisons, a total order as in DuckDB: NaN equals itself and is greater than all else
 
-constexpr bool less(double a, double b) { return a < b || (b != b && a == a); }
+constexpr bool less(double a, double b) { return !(a >= b) & (a == a); }
 constexpr bool equal(double a, double b) { return a == b || (a != a && b != b); }
-constexpr bool less(Real a, Real b) { return less(a.hi, b.hi) || (a.hi == b.hi && a.lo < b.lo); }
+constexpr bool less(Real a, Real b) { return less(a.hi, b.hi) | ((a.hi == b.hi) & (a.lo < b.lo)); }
 constexpr bool equal(Real a, Real b) { return equal(a.hi, b.hi) && a.lo == b.lo; }
 
 constexpr bool operator==(Real a, Real b) { return equal(a, b); }
@@ -123,7 +124,7 @@ struct RealSum {
     VIEWLET_INLINE void add(Real summand, i64 times) {
         Real all = times == 1 ? summand : times == -1 ? -summand : summand * real_of(times);
         if (unlikely(!(__builtin_fabs(all.hi) < 0x1p900))) return add_wild(summand, times);
-        Real sum = Real(hi, lo) + all;
+        Real sum = hi == 0 ? all : Real(hi, lo) + all;
         hi = sum.hi, lo = sum.lo;
     }
 

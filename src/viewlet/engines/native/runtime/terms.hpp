@@ -6,8 +6,10 @@
 
 namespace viewlet {
 
-// The product of two doubles, with all its digits.
+// Of two doubles, with all digits.
 VIEWLET_INLINE Real product(double a, double b) { return settled(two_prod(a, b), a * b); }
+VIEWLET_INLINE Real sum_of(double a, double b) { return settled(two_sum(a, b), a + b); }
+VIEWLET_INLINE Real difference(double a, double b) { return sum_of(a, -b); }
 
 // x / 0 is NULL.
 VIEWLET_INLINE Opt<Real> divide(Real a, Real b) { return b.hi == 0 ? Opt<Real>() : Opt<Real>(a / b); }

@@ -202,11 +202,11 @@ private:
 
     template <class Up>
     static VIEWLET_INLINE u32 last_not(Node* node, const Up& up) {
-        return count_children(node, [&](u32 place) { return !up(keys(node)[place]); });
+        return count_children(node, keys(node), before<Key>(up));
     }
     template <class Up>
     static VIEWLET_INLINE u32 first_of(Node* leaf, const Up& up) {
-        return count_entries(leaf, [&](u32 place) { return !up(keys(leaf)[place]); });
+        return count_entries(leaf, keys(leaf), before<Key>(up));
     }
 
     // The place of an entry in its leaf, or where it would be, and whether it is there. Keys are searched, and where
@@ -214,12 +214,12 @@ private:
     __attribute__((noinline)) bool locate(const Texts& texts, Key key, u32 id, Path& path) const {
         Node* node = shape.root;
         for (u32 level = node->level; level; --level) {
-            u32 place = count_children(node, [&](u32 i) { return !precedes(texts, key, keys(node)[i]); });
+            u32 place = count_children(node, keys(node), not_after(texts, key));
             while (place && same(keys(node)[place], key) && ids(node)[place] > id) --place;
             path.nodes[level] = node, path.places[level] = place;
             node = children(node)[place];
         }
-        u32 place = count_entries(node, [&](u32 i) { return precedes(texts, keys(node)[i], key); });
+        u32 place = count_entries(node, keys(node), preceding(texts, key));
         while (place < node->used && same(keys(node)[place], key) && ids(node)[place] < id) ++place;
         path.nodes[0] = node, path.places[0] = place;
         return place < node->used && ids(node)[place] == id && same(keys(node)[place], key);
@@ -272,12 +272,12 @@ private:
     VIEWLET_INLINE void change_lane(const Path& path, Value<lane> value) {
         using T = Value<lane>;
         T& cell = values<lane>(path.nodes[0])[path.places[0]];
-        T before = tame(cell), now = tame(value), difference = now - before;
+        T before = tame(cell), now = tame(value), difference = tame_sum(now, -before);
         wild[lane] += is_wild(value) - is_wild(cell);
         cell = value;
         for (u32 level = 1; level <= shape.root->level; ++level) {
             T& sum = sums<lane>(path.nodes[level])[path.places[level]];
-            sum = sum + difference;
+            sum = tame_sum(sum, difference);
         }
         if constexpr (LaneAt<lane>::RUNNING) {
             u32 more = u32(is_negative(now)) - u32(is_negative(before));
@@ -392,11 +392,11 @@ private:
     }
     template <class Down>
     static VIEWLET_INLINE u32 last_of(Node* node, const Down& down) {
-        return count_children(node, [&](u32 place) { return down(keys(node)[place]); });
+        return count_children(node, keys(node), up_to<Key>(down));
     }
     template <class Down>
     static VIEWLET_INLINE u32 end_of(Node* leaf, const Down& down) {
-        return count_entries(leaf, [&](u32 place) { return down(keys(leaf)[place]); });
+        return count_entries(leaf, keys(leaf), up_to<Key>(down));
     }
 
     template <u32 lane, class Up, class Down, class Sum>
