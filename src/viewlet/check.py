@@ -121,7 +121,7 @@ def _offset(script: str, error: SqlError) -> int:
 def _maintainable(program: Program, view: str) -> ViewCheck:
     part = part_for(program, view)
     findings = tuple(Finding(warning) for warning in scan_warnings(part))
-    return ViewCheck(view, True, program_cost_class(part), findings)
+    return ViewCheck(view, True, program_cost_class(part, kinds="+-"), findings)
 
 
 def _refused(statement: _Statement, refused: dict[_Statement, SqlError]) -> ViewCheck:

@@ -48,7 +48,10 @@ STYLE = """\
 
 @dataclass(frozen=True)
 class Explanation:
-    """``str()`` tells everything; the fields are its parts. ``trace`` holds the steps of the views in question."""
+    """``str()`` tells everything; the fields are its parts. ``trace`` holds the steps of the views in question.
+
+    ``cost_class`` is the worst that an insert or delete can cost.
+    """
 
     title: str
     sql: str
@@ -111,7 +114,7 @@ def explain(program: Program, view: str | None = None, *, trace: bool = False) -
     steps = _steps(part)
     decision = _decision(part, steps) + ("\n\n" + _trace(steps) if trace and steps else "")
     stages = {"algebra": _algebra(part), "delta": _deltas(part), "decision": decision, "program": _triggers(part)}
-    worst = program_cost_class(part)
+    worst = program_cost_class(part, kinds="+-")
     return Explanation(
         title=_title(part),
         sql="\n\n".join(f"{r.sql};" for r in part.results if r.sql),

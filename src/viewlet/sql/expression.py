@@ -324,6 +324,8 @@ def _case(node: exp.Expr, scope: Scope) -> Expr:
 @translates(exp.Coalesce)
 def _coalesce(node: exp.Expr, scope: Scope) -> Expr:
     parts, type_ = unified(node, scope, [expression(n, scope) for n in (node.this, *node.expressions)])
+    if not parts[0].nullable:
+        return replace(parts[0], type=type_)
     if len(parts) == 2 and parts[1].term == ZERO_TERM and _is_zero_where_null(parts[0]):
         binds = tuple(b for b in parts[0].binds if outputs(b) & free(parts[0].bare))
         return replace(parts[0], term=parts[0].bare, type=type_, guards=(), hidden=(), binds=binds)

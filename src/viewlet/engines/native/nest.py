@@ -138,10 +138,11 @@ class Nest:
         for view, key in [(e.view, e.key) for e in emits if self.into_views]:
             found, at = self.layout[view][0], (self.layout.map_of(view), (MADE, *key))
             known = found.is_single or self.params.issuperset(key) or not scope.keys() >= set(key)
-            if at in once and at not in places and not known and (found.name, key) not in at_hand:
-                name = self.fresh(f"{found.name}_here")
-                self.out.add(f"Place {name}({found.name}, {self.key_of(found, key, scope)});")
-                places[at] = f"&{name}.make()"
+            if at in once and not known and {at, (found.name, key)}.isdisjoint({*places, *at_hand}):
+                name, text = self.fresh(f"{found.name}_here"), self.key_of(found, key, scope)
+                if "faults" not in text:  # as in early()
+                    self.out.add(f"Place {name}({found.name}, {text});")
+                    places[at] = f"&{name}.make()"
             once.add(at)
         return {**at_hand, **places}
 
