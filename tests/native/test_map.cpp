@@ -126,8 +126,12 @@ struct Trial {
             check_slice<Often<Clashing<Key>>>(a, 0, in_row);
             total += in_row;
         }
-        for (auto* entry = map.first(); entry; entry = map.next(entry)) ++walked;
-        CHECK(walked == total && map.size() == total);
+        auto* next = map.first();
+        for (auto* entry : map.all()) {
+            CHECK(entry == next);
+            next = map.next(entry), ++walked;
+        }
+        CHECK(!next && walked == total && map.size() == total);
     }
 
     // Phases of growing and shrinking, several changes to a trigger.
@@ -182,7 +186,7 @@ static void inserts_while_looping() {
     map.sweep();
     CHECK(map.size() == 5000);
     seen = 0;
-    for (auto* entry = map.first(); entry; entry = map.next(entry)) {
+    for ([[maybe_unused]] auto* entry : map.all()) {
         if (seen++ < 5000) map.at({7, seen + 100000}).values.count = 1;
         if (seen > 20000) break;
     }

@@ -183,6 +183,32 @@ struct Trial {
         CHECK(tree.least() == (size ? items[0].id : 0) && tree.greatest() == (size ? items[size - 1].id : 0));
     }
 
+    // Bounds by value say what predicates say, alone and together, and are found as these are.
+    template <Side side>
+    Beside<Key, side> check_bound() {
+        using Bounds = Beside<Key, side>;
+        constexpr bool strict = side == Side::ABOVE || side == Side::BELOW;
+        auto any = [&] {
+            u32 which = random.below(16);
+            return Bounds{any_key(), which < 2, which == 2};
+        };
+        Bounds one = any(), other = any(), narrower = both(one, other);
+        for (u32 i = 0; i < size; ++i) {
+            Key key = items[i].key;
+            bool expected = one.is_open || Bound{texts, one.value, Bounds::UP, strict}(key);
+            CHECK(one(key) == (expected && !one.is_shut) && narrower(key) == (one(key) && other(key)));
+        }
+        return narrower;
+    }
+    template <Side up, Side down>
+    void check_bounds() {
+        auto from = check_bound<up>();
+        auto to = check_bound<down>();
+        check_between(from, to);
+        check_between(from, Everything{});
+        check_between(Everything{}, to);
+    }
+
     template <u32 lane, bool after, class Holds>
     void check_runs(const Holds& holds) {
         using T = typename Tree::template Value<lane>;
@@ -233,6 +259,10 @@ struct Trial {
     void check() {
         TreeCheck::check(texts, tree);
         for (u32 n = 0; n < 6; ++n) check_range();
+        if constexpr (__is_same(Key, double) || __is_same(Key, i64)) {
+            check_bounds<Side::ABOVE, Side::BELOW>();
+            check_bounds<Side::FROM, Side::UP_TO>();
+        }
         check_thresholds<0, i128>();
         check_thresholds<1, i128>();
         check_thresholds<2, Real>();
@@ -355,7 +385,21 @@ static void sums_are_exact() {
     CHECK(!faults.any);
 }
 
+// Of keys of 64 bits and a value of 128.
+template <Side side>
+void check_wide() {
+    constexpr i128 values[] = {0, -1, I64_MOST, -I64_MOST - 1, i128(I64_MOST) + 1, -i128(I64_MOST) - 2, i128(1) << 100};
+    constexpr i64 keys[] = {0, 1, -1, I64_MOST, -I64_MOST - 1};
+    for (i128 value : values)
+        for (i64 key : keys) {
+            bool above = side == Side::ABOVE && key > value, from = side == Side::FROM && key >= value;
+            bool below = side == Side::BELOW && key < value, up_to = side == Side::UP_TO && key <= value;
+            CHECK(beside<side>(value)(key) == (above || from || below || up_to));
+        }
+}
+
 int main() {
+    check_wide<Side::ABOVE>(), check_wide<Side::FROM>(), check_wide<Side::BELOW>(), check_wide<Side::UP_TO>();
     against_reference<i64>();
     against_reference<i128>();
     against_reference<double>();
