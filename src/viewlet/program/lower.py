@@ -321,7 +321,8 @@ class Lowering:
         rest = [f for f in factors(q) if f is not path.atom and f not in path.replaced]
         if any(not isinstance(f, (Bind, Value)) for f in rest):
             return None
-        return self.product(factors(q), scope, (), frozenset(), then)
+        names = {v: self.fresh(f"{v}_") for v in sorted(variables(q) - scope.bound)}
+        return self.product(factors(rename(q, names)), scope, (), frozenset(), then)
 
     def fresh(self, stem: str) -> str:
         """A name that no variable of a query has."""

@@ -35,7 +35,7 @@ def direction(term: Term, var: str) -> int | None:
             if found is None or c is None or isinstance(c, str):
                 return None
             return found if c > 0 else -found if c < 0 else 0
-        case Op("double", (a,)) | Op("add_months", (a, Const())):
+        case Op("double", (a,)):
             return direction(a, var)
     return None
 

@@ -98,10 +98,12 @@ def _paths(parts: Sequence[Query], bound: frozenset[str], needed: frozenset[str]
         return
     for atom in dict.fromkeys(parts):
         view = atom.query if isinstance(atom, Exists) else atom
-        if isinstance(view, View) and not view.inputs and parts.count(atom) == 1:
+        if not isinstance(view, View) or view.inputs or len(set(view.outputs)) < len(view.outputs):
+            continue  # V(x, x) is a test, too
+        if parts.count(atom) == 1:
             others = [f for f in parts if f is not atom]
             for key in view.outputs:
-                if key not in bound and view.outputs.count(key) == 1:
+                if key not in bound:
                     path = _path(atom, view, key, others, bound, needed)
                     if path is not None:
                         yield path
@@ -115,7 +117,8 @@ def _path(
     columns = frozenset(view.outputs) - bound
     known = bound.union(columns, *(outputs(f) for f in others))
     conditions = [f for f in others if isinstance(f, Compare) and key in inputs(f) and is_cut(f, key)]
-    thresholds = [t for t in _thresholds(key, others, known) if t.total not in needed]
+    shown = needed | bound
+    thresholds = [t for t in _thresholds(key, others, known) if t.total not in shown and _gives(others, t.total) == 1]
     totals = frozenset(t.total for t in thresholds)
     replaced = [*conditions, *(f for f in others if totals & (inputs(f) | outputs(f)))]
     rest = [f for f in others if f not in replaced]
@@ -128,7 +131,8 @@ def _path(
     if not thresholds and all(is_known(c, key) for c in conditions):
         return None
     ranges = (*(_cuts(c, key) for c in conditions), *(_runs(t.test, t.total) for t in thresholds))
-    if reduce(both, ranges) is None:
+    start: Ranges | None = ((),)
+    if reduce(both, ranges, start) is None:
         return None  # too many
     if not needs <= _reachable(rest, bound | open_ if is_sum else bound):
         return None
@@ -136,6 +140,11 @@ def _path(
         return None  # [k > h] for another column h of the same entry bounds no range of k
     summed = columns - open_ - {key}
     return Path(atom, view, key, tuple(conditions), tuple(thresholds), tuple(replaced), open_, summed, is_sum, needs)
+
+
+def _gives(parts: Sequence[Query], var: str) -> int:
+    """How many of the parts give a variable: of two, one is a test."""
+    return sum(var in outputs(f) for f in parts)
 
 
 def _reachable(parts: Sequence[Query], bound: frozenset[str]) -> frozenset[str]:
@@ -231,7 +240,7 @@ def _running(q: Query, key: str, known: frozenset[str]) -> tuple[Running, Const 
         return None
     (name,) = inner
     after, up = holds_upwards(within, name), holds_upwards(within, key)
-    if after is None or up is None or key not in inputs(within):
+    if after is None or up is None or key not in inputs(within) or key in view.outputs:
         return None
     return Running(view, name, local - inner, within, after, up), constants[0] if constants else None
 

@@ -70,7 +70,8 @@ class Triggers:
             nest.out.add("// what several statements add up")
             self.put_in_order(nest, first)
             scope |= nest.totals(first, scope)
-        collected = {i: self.temporaries_of(i, trigger, t) for i, t in enumerate(turns) if t.collect and not t.fusible}
+        alone = [(i, turn) for i, turn in enumerate(turns) if turn.collect and not replaces(turn)]
+        collected = {i: self.temporaries_of(i, trigger, turn) for i, turn in alone}
         replaced = replaced_together(turns)
         for i, turn in enumerate(turns):
             if i in collected and turn.statements[0].buffered:
@@ -78,7 +79,7 @@ class Triggers:
         for i, turn in enumerate(turns):
             if i in replaced:
                 self.replace(nest, replaced[i], params, scope)
-            if turn.collect and turn.fusible:
+            if replaces(turn):
                 continue
             self.comment(nest, turn, params)
             self.terms.view = view_constant(turn.statements[0].target.name)
@@ -293,12 +294,17 @@ class Triggers:
         return fill
 
 
+def replaces(turn: Pass) -> bool:
+    """All that the pass writes is replaced whole; a late increment is not."""
+    return turn.collect and turn.fusible and all(s.op == ":=" for s in turn.statements)
+
+
 def replaced_together(turns: tuple[Pass, ...]) -> dict[int, list[Pass]]:
     """Passes in a row that replace views which none of them reads, by the place of the first."""
     found: dict[int, list[Pass]] = {}
     start: int | None = None
     for i, turn in enumerate(turns):
-        if not (turn.collect and turn.fusible):
+        if not replaces(turn):
             start = None
             continue
         if start is None or any(turn.reads & other.writes or turn.writes & other.reads for other in found[start]):

@@ -82,8 +82,9 @@ struct PartSum<Real> {  // not normalised, as in Total
     VIEWLET_INLINE void add(const Real* column, u32 room, u32 from, u32 to) {
         EightMasks place = {0, 0, 1, 1, 2, 2, 3, 3};
         for (u32 first = 0; first < room; first += 8, place += 8) {
-            EightDoubles left = wanted(column + first, place, from, to), right{};
-            if (likely(room > 4)) right = wanted(column + first + 4, place + 4, from, to);
+            EightDoubles left, right{};
+            take(left, column + first, place, from, to);
+            if (likely(room > 4)) take(right, column + first + 4, place + 4, from, to);
             EightDoubles hi = __builtin_shufflevector(left, right, 0, 8, 2, 10, 4, 12, 6, 14);
             EightDoubles lo = __builtin_shufflevector(left, right, 1, 9, 3, 11, 5, 13, 7, 15);
             EightDoubles sum = his + hi, part = sum - his;  // 2Sum
@@ -100,10 +101,10 @@ struct PartSum<Real> {  // not normalised, as in Total
     }
 
 private:
-    static VIEWLET_INLINE EightDoubles wanted(const Real* column, EightMasks place, u32 from, u32 to) {
-        EightDoubles four;
+    // By reference: how vectors are returned depends on the machine.
+    static VIEWLET_INLINE void take(EightDoubles& four, const Real* column, const EightMasks& place, u32 from, u32 to) {
         __builtin_memcpy(&four, column, sizeof four);
-        return (EightDoubles)((EightMasks)four & (place >= i64(from)) & (place < i64(to)));
+        four = (EightDoubles)((EightMasks)four & (place >= i64(from)) & (place < i64(to)));
     }
 };
 

@@ -316,7 +316,7 @@ private:
         if constexpr (LaneAt<lane>::AFTER) refresh_extent<lane, true>(parent, place);
     }
     template <u32 lane, bool after>
-    static void refresh_extent(Node* parent, u32 place) {
+    static VIEWLET_COLD void refresh_extent(Node* parent, u32 place) {
         Node* node = children(parent)[place];
         Total<Value<lane>> start;
         Extent<Value<lane>> extent;
@@ -444,7 +444,7 @@ private:
 
     // What lies between bounds at which the condition holds as before needs no look.
     template <u32 lane, bool after, class Walk>
-    static void walk_changes(Node* node, Walk& walk) {
+    static VIEWLET_COLD void walk_changes(Node* node, Walk& walk) {
         if (!node->level) return walk_all<lane, after>(node, walk);
         for (u32 n = 0; n < node->used; ++n) {
             u32 i = after ? node->used - 1 - n : n;
