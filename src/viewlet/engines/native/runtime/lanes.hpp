@@ -49,6 +49,11 @@ using FourInts = i64 __attribute__((vector_size(32)));
 using FourDoubles = double __attribute__((vector_size(32)));
 using EightDoubles = double __attribute__((vector_size(64)));  // or four Reals, whose hi and lo take turns
 using EightMasks = i64 __attribute__((vector_size(64)));
+#if __has_builtin(__builtin_shufflevector)
+#define VIEWLET_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else  // g++ 11
+#define VIEWLET_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, EightMasks{__VA_ARGS__})
+#endif
 
 // A sum of parts of columns, whose room is a multiple of four.
 template <class T>
@@ -85,8 +90,8 @@ struct PartSum<Real> {  // not normalised, as in Total
             EightDoubles left, right{};
             take(left, column + first, place, from, to);
             if (likely(room > 4)) take(right, column + first + 4, place + 4, from, to);
-            EightDoubles hi = __builtin_shufflevector(left, right, 0, 8, 2, 10, 4, 12, 6, 14);
-            EightDoubles lo = __builtin_shufflevector(left, right, 1, 9, 3, 11, 5, 13, 7, 15);
+            EightDoubles hi = VIEWLET_SHUFFLE(left, right, 0, 8, 2, 10, 4, 12, 6, 14);
+            EightDoubles lo = VIEWLET_SHUFFLE(left, right, 1, 9, 3, 11, 5, 13, 7, 15);
             EightDoubles sum = his + hi, part = sum - his;  // 2Sum
             los += ((his - (sum - part)) + (hi - part)) + lo;
             his = sum;
