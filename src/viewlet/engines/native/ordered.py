@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from viewlet.algebra.query import Compare, View
-from viewlet.algebra.terms import Var, free
+from viewlet.algebra.terms import Op, Term, Var, free
 from viewlet.engines.native.layout import MapLayout, Member, OrderLayout
 from viewlet.engines.native.terms import Cpp, Scope, type_of
 from viewlet.program.loops import Block, Cut, EachSlice, Extremum, InRun, Loop, Order, RangeSum, Runs, Step
@@ -120,7 +120,18 @@ class OrderedReads:
         return f"({text})" if cut.holds else f"!({text})"
 
     def condition(self, cut: Cut, key: str, scope: Scope) -> Condition:
+        left, scope = self.fixed(cut.compare.left, cut.plain, key, scope)
+        right, scope = self.fixed(cut.compare.right, cut.plain, key, scope)
+        cut = replace(cut, compare=Compare(cut.compare.op, left, right))
         return Condition(self.holds(cut, scope), self.beside(cut.compare, cut.plain, cut.holds, key, scope))
+
+    def fixed(self, term: Term, plain: bool, key: str, scope: Scope) -> tuple[Term, Scope]:
+        """What keys are compared with is computed once."""
+        if not isinstance(term, Op) or key in free(term) or not free(term):
+            return term, scope
+        value, name = self.nest.terms.term(term, scope, plain), self.nest.fresh("limit_of_keys")
+        self.nest.out.add(f"const {value.type} {name} = {value.text};")
+        return Var(f"${name}"), {**scope, f"${name}": Cpp(name, value.kind, value.optional)}
 
     def beside(
         self, compare: Compare, plain: bool, holds: bool, key: str, scope: Scope, unless: str = ""

@@ -149,10 +149,10 @@ VIEWLET_INLINE auto preceding(const Texts& texts, Key key) {
 // and nothing is guessed. Behind the keys in use the last of them is repeated.
 template <class Key, class Holds>
 VIEWLET_INLINE u32 count_children(const Node* node, const Key* keys, const Holds& holds) {  // the first is not asked
-    u32 from = 4 * (u32(holds(keys[4])) + u32(holds(keys[8])) + u32(holds(keys[12])));
-    u32 found = from + u32(holds(keys[from + 1])) + u32(holds(keys[from + 2])) + u32(holds(keys[from + 3]));
-    u32 last = node->used - 1u;
-    return found < last ? found : last;
+    u32 from = 0, found = 0, last = node->used - 1u;
+    for (u32 place = 4; place < INNER_ROOM; place += 4) from += 4 * u32(holds(keys[place]));
+    for (u32 place = from + 1; place < from + 4; ++place) found += u32(holds(keys[place]));
+    return from + found < last ? from + found : last;
 }
 template <class Key, class Holds>
 VIEWLET_INLINE u32 count_entries(const Node* leaf, const Key* keys, const Holds& holds) {
