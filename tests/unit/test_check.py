@@ -66,7 +66,10 @@ def test_a_view_over_a_refused_one_is_refused_for_that() -> None:
 
 def test_comments_quotes_and_semicolons_in_strings_do_not_confuse_it() -> None:
     script = (
-        STREAM + "-- CREATE MATERIALIZED VIEW ghost AS; not this one\n" + BAD.replace("stddev(a)", "stddev('a;b')") + GOOD
+        STREAM
+        + "-- CREATE MATERIALIZED VIEW ghost AS; not this one\n"
+        + BAD.replace("stddev(a)", "stddev('a;b')")
+        + GOOD
     )
     assert [(c.view, c.maintainable) for c in check(script)] == [("top", False), ("n", True)]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from functools import reduce
 
 from viewlet.algebra.query import Compare
@@ -86,6 +87,27 @@ def _unknown(term: Term, var: str) -> bool:
             return inwards is None or _unknown(inwards, var)
         case _:
             return var not in free(term)
+
+
+def keeps_order(compare: Compare, var: str) -> bool:
+    """Whether the comparison is monotone in ``var`` even where that is infinite or NaN, which is the greatest.
+
+    So it is where only constants are added to ``var`` or multiply it: -NaN is the greatest, too, and ∞ - ∞ and 0 · ∞ are
+    NaN.
+    """
+    sides = compare.left, compare.right
+    return any(_rises(a, var) and var not in free(b) for a, b in (sides, sides[::-1]))
+
+
+def _rises(term: Term, var: str) -> bool:
+    match term:
+        case Var(name):
+            return name == var
+        case Op("+", (a, Const())) | Op("+", (Const(), a)) | Op("-", (a, Const())) | Op("double", (a,)):
+            return _rises(a, var)
+        case Op("*", (a, Const(c))) | Op("*", (Const(c), a)) | Op("/", (a, Const(c))):
+            return isinstance(c, (int, Fraction)) and c > 0 and _rises(a, var)
+    return False
 
 
 # -- conditions as ranges ----------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from viewlet.engines.native.layout import (
     unique,
 )
 from viewlet.engines.native.nest import Temporary
+from viewlet.engines.native.ordered import tree_key
 from viewlet.engines.native.results import plan_reader, reader
 from viewlet.engines.native.terms import type_of
 from viewlet.engines.native.triggers import Triggers, value_type
@@ -29,7 +30,7 @@ from viewlet.program.limits import limits
 from viewlet.program.lower import Lowering
 from viewlet.program.nulls import nullable_columns
 from viewlet.program.trigger import Program, Trigger
-from viewlet.program.typing import REAL, TEXT, Exact, Kind, Kinds, column_kind, program_kinds
+from viewlet.program.typing import DOUBLE, REAL, TEXT, Exact, Kind, Kinds, column_kind, program_kinds
 from viewlet.schema import Relation, Type
 
 SITES = re.compile(r"\.(?:at|find|make)\(|\.slice<")
@@ -223,7 +224,7 @@ def _order_types(found: MapLayout, order: OrderLayout) -> str:
     fields = [found.key[i] for i in order.slice_at]
     members = {m.name: m for m in found.members}
     lanes = [(members[m], running) for m, running in order.lanes.items()]
-    kinds = ", ".join([type_of(by.kind), *(f"Lane<{type_of(m.kind)}{_running(running)}>" for m, running in lanes)])
+    kinds = ", ".join([tree_key(by.kind), *(f"Lane<{type_of(m.kind)}{_running(running)}>" for m, running in lanes)])
     key, slice_ = f"{found.type_name}Key", f"{name}Slice"
     values = ", ".join(f"e.values.{m.name}{'.value()' if m.kind == REAL else ''}" for m, _ in lanes)
     nothing = " && ".join(f"is_zero(v.{m.name})" for m, _ in lanes)
@@ -235,7 +236,7 @@ def _order_types(found: MapLayout, order: OrderLayout) -> str:
         f"    using Slice = {slice_ if fields else 'NoSlice'};",
         f"    static bool orders(const {key}&{' k' if by.nullable else ''}) "
         f"{{ return {f'!is_null(k.{by.name})' if by.nullable else 'true'}; }}",
-        f"    static {type_of(by.kind)} by(const {key}& k) {{ return k.{by.name}{'.value' if by.nullable else ''}; }}",
+        f"    static {tree_key(by.kind)} by(const {key}& k) {{ return k.{by.name}{'.value' if by.nullable else ''}; }}",
         f"    static Slice slice(const {key}&{' k' if fields else ''}) "
         f"{{ return {{{', '.join(f'k.{f.name}' for f in fields)}}}; }}",
         f"    static bool is_nothing(const {found.type_name}Values& v) {{ return {nothing}; }}",
@@ -262,10 +263,19 @@ def _order(found: MapLayout) -> str:
         f"    while ({found.name}.touched.size) {{",
         f"        auto& entry = {found.name}.next_touched();",
         "        if (last && entry.head.doubted) entry.values.settle();",
-        *(f"        {order.name}.put(texts, entry);" for order in found.orders.values()),
+        *(line for order in found.orders.values() for line in _put_in_order(found, order)),
         "    }",
     ]
     return _function(f"order_{found.name}", "bool last = false", lines)
+
+
+def _put_in_order(found: MapLayout, order: OrderLayout) -> list[str]:
+    put = f"        {order.name}.put(texts, entry);"
+    if not order.finite_keys or found.key[order.key_at].kind != DOUBLE:
+        return [put]
+    view = view_constant(found.members[0].view)
+    finite = f"is_finite({order.type_name}::by(entry.key)) || {order.type_name}::is_nothing(entry.values)"
+    return [f"        if (unlikely(!({finite}))) faults.wild({view});  // no range has it", put]
 
 
 def _temporary(t: Temporary) -> str:

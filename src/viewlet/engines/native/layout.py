@@ -51,6 +51,7 @@ class OrderLayout:
     key_at: int
     lanes: dict[str, set[str]] = field(default_factory=dict)
     slice_indexes: list[Positions] = field(default_factory=list)  # positions in the slice
+    finite_keys: bool = False  # some read of it is no range where keys are infinite or NaN
 
     def lane(self, member: Member, running: str | None = None) -> int:
         """The number of a member's lane, made if need be."""

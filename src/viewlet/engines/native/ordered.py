@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -13,8 +13,9 @@ from viewlet.algebra.terms import Op, Term, Var, free
 from viewlet.engines.native.layout import MapLayout, Member, OrderLayout
 from viewlet.engines.native.terms import Cpp, Scope, type_of
 from viewlet.program.loops import Block, Cut, EachSlice, Extremum, InRun, Loop, Order, RangeSum, Runs, Step
+from viewlet.program.monotone import keeps_order
 from viewlet.program.names import renamed, renamed_order
-from viewlet.program.typing import Exact, Kind, key_kind
+from viewlet.program.typing import BOOLEAN, Exact, Kind, key_kind
 
 if TYPE_CHECKING:
     from viewlet.engines.native.nest import AtHand, Nest
@@ -39,6 +40,7 @@ class OrderedReads:
     """Writes the ordered reads of one function."""
 
     nest: Nest
+    orders_of_runs: dict[str, OrderLayout] = field(default_factory=dict)  # by the C++ name of the runs
 
     def step(self, step: RangeSum | Runs | Extremum, scope: dict[str, Cpp], at_hand: AtHand) -> None:
         match step:
@@ -65,21 +67,24 @@ class OrderedReads:
         """Sums over the same ranges of one tree."""
         nest, first = self.nest, steps[0]
         order, found = self.order(first.source, first.bound, first.order.key)
-        lanes, totals = [], []
+        totals: dict[int, Cpp] = {}  # by lane
         for step in steps:
+            lane = order.lane(self.member(step.source))
+            if lane in totals:
+                scope[step.var] = totals[lane]
+                continue
             nest.total(step.var, scope)
-            nest.untouched.pop(scope[step.var].text, None)
-            totals.append(scope[step.var].text)
-            lanes.append(order.lane(self.member(step.source)))
+            totals[lane] = scope[step.var]
+            nest.untouched.pop(totals[lane].text, None)
         tree = self.tree(first.source, first.bound, order, found, scope, at_hand)
-        wanted = ", ".join(map(str, lanes))
+        wanted = ", ".join(map(str, totals))
         with self.given(tree):
-            for up, down in self.ranges(first.source, first.order, found, scope):
-                into = f"faults, {nest.terms.view}, {up}, {down}, {', '.join(totals)}"
+            for up, down in self.ranges(first.source, first.order, order, found, scope):
+                into = f"faults, {nest.terms.view}, {up}, {down}, {', '.join(t.text for t in totals.values())}"
                 nest.out.add(f"{tree}->sum<{wanted}>({into});")
 
     def ranges(
-        self, source: View, order: Order, found: MapLayout, scope: Mapping[str, Cpp]
+        self, source: View, order: Order, laid_out: OrderLayout, found: MapLayout, scope: Mapping[str, Cpp]
     ) -> Iterator[tuple[str, str]]:
         """The two bounds of each range, inside loops over the runs that it is about."""
         nest = self.nest
@@ -89,16 +94,24 @@ class OrderedReads:
         for cuts in order.ranges:
             up, down, depth = list[Condition](), list[Condition](), nest.out.depth
             for cut in cuts:
+                self.note_odd_keys(cut, order.key, laid_out, scope)
                 if isinstance(cut, InRun):
                     begun, ended = self.run(cut, order.key, inside)
                     (up if cut.up else down).append(begun)
                     (down if cut.up else up).append(ended)
                 else:
                     (up if cut.up else down).append(self.condition(cut, order.key, inside))
-            yield self.predicate(key, type_of(field.kind), up), self.predicate(key, type_of(field.kind), down)
+            yield self.predicate(key, tree_key(field.kind), up), self.predicate(key, tree_key(field.kind), down)
             while nest.out.depth > depth:
                 nest.out.depth -= 1
                 nest.out.add("}")
+
+    def note_odd_keys(self, cut: Cut | InRun, key: str, order: OrderLayout, scope: Scope) -> None:
+        """An order that is searched by what infinite keys or NaN would break takes none."""
+        if isinstance(cut, Cut):
+            order.finite_keys |= not keeps_order(cut.compare, key)
+        elif not (keeps_order(cut.compare, key) and keeps_order(cut.compare, cut.inner)):
+            order.finite_keys = self.orders_of_runs[scope[cut.runs].text].finite_keys = True
 
     def run(self, cut: InRun, key: str, scope: dict[str, Cpp]) -> tuple[Condition, Condition]:
         """Opens a loop over runs; the conditions that a key is in the run: [C(inside, k)] and not [C(outside, k)]."""
@@ -172,7 +185,8 @@ class OrderedReads:
         name, total, holds = nest.fresh(step.var), nest.fresh(step.total), nest.fresh("meets")
         kind = nest.types[step.total]
         test = self.holds(step.test, {**scope, step.total: Cpp(total, kind, summed=True)})
-        nest.out.add(f"RunList<{type_of(field.kind)}> {name};")
+        self.orders_of_runs[name] = order
+        nest.out.add(f"RunList<{tree_key(field.kind)}> {name};")
         nest.out.add(f"const auto {holds} = [&]({type_of(kind)} {total}) {{ return {test}; }};")
         tree = self.tree(step.source, step.bound, order, found, scope, at_hand)
         lane = order.lane(member, "AFTER" if step.after else "BEFORE")
@@ -236,7 +250,7 @@ class OrderedReads:
             with nest.out.inside(f"const auto {turn} = [&](auto* {entry})"):
                 nest.turn(step, found, entry, scope, at_hand)
             nest.out.lines[-1] += ";"
-            for up, down in self.ranges(step.source, step.order, found, scope):
+            for up, down in self.ranges(step.source, step.order, order, found, scope):
                 nest.out.add(f"for (u32 id : {tree}->range({up}, {down})) {turn}(&{found.name}.named(id));")
         nest.loops -= 1
 
@@ -296,6 +310,11 @@ class OrderedReads:
         else:
             with self.nest.out.inside(f"if ({tree})"):
                 yield
+
+
+def tree_key(kind: Kind) -> str:
+    """How a tree holds a key: a truth value as 0 or 1."""
+    return "i64" if kind == BOOLEAN else type_of(kind)
 
 
 def scale_of(kind: Kind) -> int:
