@@ -92,7 +92,7 @@ def _unknown(term: Term, var: str) -> bool:
 def keeps_order(compare: Compare, var: str) -> bool:
     """Whether the comparison is monotone in ``var`` even where that is infinite or NaN, which is the greatest.
 
-    So it is where only constants are added to ``var`` or multiply it. -NaN is the greatest, too; ∞ - ∞ is NaN, and 0 · ∞.
+    So it is where only constants are added to ``var`` or multiply it: -NaN is the greatest, too, and ∞ - ∞ is NaN.
     """
     sides = compare.left, compare.right
     return any(_rises(a, var) and var not in free(b) for a, b in (sides, sides[::-1]))
