@@ -46,6 +46,13 @@ def open_module(source: str, name: str) -> ModuleType | None:
         raise Error(f"the native program was built but does not load: {error}") from error
 
 
+def module_name(source: str) -> str:
+    """Of its own for each way to compile a program: Python takes two modules of one name for one."""
+    compiler = find_compiler()
+    marks = "\0".join([source, *(compiler.flags if compiler else ())])
+    return f"viewlet_native_{hashlib.sha256(marks.encode()).hexdigest()[:16]}"
+
+
 def build(source: str) -> Path | None:
     """The shared object of ``source``: from the cache, or compiled while others that ask for it wait."""
     compiler = find_compiler()

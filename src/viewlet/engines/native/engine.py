@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,7 +15,7 @@ from viewlet.algebra.terms import Number, Scalar
 from viewlet.engines.base import Engine
 from viewlet.engines.initial import evaluated
 from viewlet.engines.native.bridge import ArrowRows, Module, NativeState, SpoiledError, Sum
-from viewlet.engines.native.build import open_module
+from viewlet.engines.native.build import module_name, open_module
 from viewlet.engines.native.emit import native
 from viewlet.engines.python.engine import PythonEngine
 from viewlet.engines.tables import tables_reader
@@ -57,7 +56,7 @@ class Compiled:
 def compile_program(program: Program) -> Compiled | None:
     """From the cache, or by a compiler run; None where there is no compiler. Unfit: a number has no fixed width."""
     source = native(program).source
-    name = f"viewlet_native_{hashlib.sha256(source.encode()).hexdigest()[:16]}"
+    name = module_name(source)
     module = open_module(source + BRIDGE.format(name=name), name)
     return None if module is None else Compiled(program, program_kinds(program), cast(Module, module))
 
