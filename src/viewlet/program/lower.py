@@ -83,9 +83,11 @@ class Scope:
 
     bound: frozenset[str]
     solid: frozenset[str]
+    totals: frozenset[str] = frozenset()  # those that are nested aggregates
+    opened: frozenset[str] = frozenset()  # those that name a slice whose order is wanted
 
     def having(self, names: frozenset[str], solid: frozenset[str]) -> Scope:
-        return Scope(self.bound | names, self.solid | solid)
+        return replace(self, bound=self.bound | names, solid=self.solid | solid)
 
     def nullable(self, term: Term) -> bool:
         return may_be_null(term, self.solid)
@@ -159,7 +161,7 @@ class Lowering:
         """Q₁ ⋈ Q₂ ⋈ …: each inside the one before, in an order that is right and cheap."""
         if not parts:
             return then(scope, so_far)
-        path = ordered_path(parts, scope.bound, needed) if self.ordered else None
+        path = ordered_path(parts, scope.bound, needed, scope.totals, scope.opened) if self.ordered else None
         chosen = next_factor(parts, path, scope.bound)
 
         def after(parts: tuple[Query, ...]) -> Then:
@@ -196,6 +198,7 @@ class Lowering:
     def nested_aggregate(self, var: str, inner: Query, scope: Scope, then: Then) -> Block:
         total = self.fresh("total")
         inside = scope.having(frozenset({total}), frozenset({total}))
+        inside = replace(inside, totals=inside.totals | {var})
         return (self.total(total, inner, scope), *self.computed(var, Var(total), inside, then))
 
     def scalar(self, q: Query, scope: Scope, then: Then) -> Block:
@@ -234,7 +237,8 @@ class Lowering:
         """A value for each open column; the path is then one of a slice."""
         names = path.view.outputs
         solid = frozenset(n for n, may in zip(names, self.columns[path.view.name], strict=True) if not may)
-        body = then(scope.having(path.open_, solid & path.open_), ())
+        inside = scope.having(path.open_, solid & path.open_)
+        body = then(replace(inside, opened=inside.opened | path.open_), ())
         bound = frozenset(names) & scope.bound
         return (EachSlice(path.view, bound, path.key, path.summed, body),)
 
@@ -315,7 +319,8 @@ class Lowering:
 
     def range_total(self, q: Query, scope: Scope, then: Then) -> Block | None:
         """A sum that is one range sum needs no loop: it is there for what follows as soon as its bounds are."""
-        path = ordered_path(factors(q), scope.bound, frozenset()) if isinstance(q, Join) else None
+        known = scope.bound, frozenset[str](), scope.totals, scope.opened
+        path = ordered_path(factors(q), *known) if isinstance(q, Join) else None
         if path is None or not path.is_sum or path.open_ or self.admits_unknown(path):
             return None
         rest = [f for f in factors(q) if f is not path.atom and f not in path.replaced]

@@ -87,10 +87,27 @@ class Path:
     needs: frozenset[str]
 
 
-def ordered_path(parts: Sequence[Query], bound: frozenset[str], needed: frozenset[str]) -> Path | None:
-    """The path of a join of ``parts`` whose variables ``needed`` are wanted outside; a sum rather than a loop."""
-    found = list(_paths(parts, bound, needed))
+def ordered_path(
+    parts: Sequence[Query],
+    bound: frozenset[str],
+    needed: frozenset[str],
+    totals: frozenset[str] = frozenset(),
+    opened: frozenset[str] = frozenset(),
+) -> Path | None:
+    """The path of a join of ``parts`` whose variables ``needed`` are wanted outside; a sum rather than a loop.
+
+    ``totals``: variables that stand for nested aggregates. A slice whose keys are only compared with one (Q17: a part's
+    quantities with their sum) is gone over: it is short where the total is its own, and its order would be kept for it.
+    ``opened``: bound variables that name a slice because its order is wanted.
+    """
+    totals |= {f.var for f in parts if isinstance(f, Bind) and not isinstance(f.query, Value)}
+    found = [path for path in _paths(parts, bound, needed) if not _within_slice(path, bound - opened, totals)]
     return max(found, key=lambda path: (path.is_sum, len(path.replaced)), default=None)
+
+
+def _within_slice(path: Path, bound: frozenset[str], totals: frozenset[str]) -> bool:
+    sliced = frozenset(path.view.outputs) & bound
+    return bool(sliced) and not path.thresholds and all(inputs(c) & totals for c in path.conditions)
 
 
 def _paths(parts: Sequence[Query], bound: frozenset[str], needed: frozenset[str]) -> Iterator[Path]:
