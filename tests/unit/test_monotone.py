@@ -1,4 +1,8 @@
-"""Conditions as ranges of a key: each range is what it claims to be, for all keys and whatever else has a value."""
+"""Conditions as ranges of a key: each range is what it claims to be, for all keys and whatever else has a value.
+
+And which of a join's views is read by them, as a sum or one by one; a slice that is compared with a total of its own
+is not.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,21 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from viewlet.algebra.query import Compare
+from viewlet.algebra.query import Compare, factors
 from viewlet.algebra.terms import COMPARISONS, NULL, TRUE, Const, Op, Scalar, Term, Var, evaluate_term, number
-from viewlet.program.loops import Cut, Range
-from viewlet.program.monotone import Ranges, direction, holds_upwards, is_known, ranges_of
+from viewlet.algebra.text import parse
+from viewlet.program.loops import Cut, InRun, Range
+from viewlet.program.monotone import (
+    MOST_RANGES,
+    Ranges,
+    admits_unknown,
+    direction,
+    holds_upwards,
+    is_known,
+    keeps_order,
+    ranges_of,
+)
+from viewlet.program.ordered import ordered_path
 
 K, A, B = Var("k"), Var("a"), Var("b")
 TWO, MINUS = number(2), number(-1)
@@ -77,6 +92,7 @@ def admits(found: Range, env: Mapping[str, Scalar]) -> bool:
         pytest.param(Op("-", (A, K)), -1, id="a - k"),
         pytest.param(Op("*", (K, TWO)), 1, id="2 k"),
         pytest.param(Op("*", (MINUS, K)), -1, id="-k"),
+        pytest.param(Op("*", (K, number(0))), 0, id="0 k"),
         pytest.param(Op("-", (A, Op("*", (K, MINUS)))), 1, id="a - -k"),
         pytest.param(Op("/", (K, TWO)), 1, id="k / 2"),
         pytest.param(Op("/", (TWO, K)), None, id="2 / k"),
@@ -180,3 +196,145 @@ def test_what_is_no_range_is_left_alone(condition: Op) -> None:
 def test_a_key_is_known() -> None:
     assert is_known(Compare("=", Op("is_null", (K,)), Const(False, "boolean")), "k")
     assert not is_known(Compare("=", Op("is_null", (A,)), Const(False, "boolean")), "k")
+
+
+@given(booleans, others)
+def test_a_condition_that_is_true_of_an_unknown_key_admits_it(condition: Op, env: dict[str, Scalar]) -> None:
+    """The other way round it may: then the entries with NULL are tried."""
+    if evaluate_term(condition, {**env, "k": None}) is True:
+        assert admits_unknown(Compare("=", condition, TRUE), "k")
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        pytest.param(Op(">", (K, A)), False, id="a range"),
+        pytest.param(Op(">", (B, A)), True, id="another condition"),
+        pytest.param(Op("and", (Op(">", (K, A)), Op(">", (B, A)))), False, id="both"),
+        pytest.param(Op("or", (Op(">", (K, A)), Op(">", (B, A)))), True, id="either"),
+        pytest.param(Op("or", (Op(">", (K, A)), Op("<", (K, B)))), False, id="either range"),
+        pytest.param(Op("not", (Op("or", (Op(">", (K, A)), Op(">", (B, A)))),)), False, id="neither"),
+    ],
+)
+def test_conditions_that_an_unknown_key_cannot_meet(condition: Op, expected: bool) -> None:
+    assert admits_unknown(Compare("=", condition, TRUE), "k") == expected
+
+
+@pytest.mark.parametrize("pieces", [MOST_RANGES // 2 - 1, MOST_RANGES // 2])
+def test_a_condition_falls_into_so_many_ranges_at_most(pieces: int) -> None:
+    """[k <> c] is two ranges, and n of them at once are 2ⁿ, of which many are empty."""
+    condition = Op("and", tuple(Op("<>", (K, number(value))) for value in range(pieces)))
+    found = ranges_of(Compare("=", condition, TRUE), side)
+    assert found is None if 2**pieces > MOST_RANGES else len(found or ()) == 2**pieces
+
+
+def test_runs_have_no_complement() -> None:
+    """[k in a run] or [k > a] would need the keys that are in no run."""
+
+    def in_runs(compare: Compare) -> Ranges | None:
+        runs = InRun("runs", compare, "inner", up=True, nullable=False, plain=True)
+        return ((runs,),) if compare.left == B else side(compare)
+
+    run, key = Op(">", (B, K)), Op(">", (K, A))
+    assert ranges_of(Compare("=", Op("or", (run, key)), TRUE), in_runs) is None
+    assert ranges_of(Compare("=", Op("and", (run, key)), TRUE), in_runs) is not None
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        pytest.param(K, A, True, id="k > a"),
+        pytest.param(A, K, True, id="a > k"),
+        pytest.param(Op("+", (K, TWO)), A, True, id="k + 2 > a"),
+        pytest.param(Op("-", (K, TWO)), A, True, id="k - 2 > a"),
+        pytest.param(Op("*", (TWO, K)), A, True, id="2 k > a"),
+        pytest.param(Op("*", (MINUS, K)), A, False, id="-k > a"),
+        pytest.param(Op("*", (K, number(0))), A, False, id="0 k > a"),
+        pytest.param(Op("/", (K, MINUS)), A, False, id="k / -1 > a"),
+        pytest.param(Op("+", (K, A)), B, False, id="k + a > b"),
+        pytest.param(Op("-", (K, A)), B, False, id="k - a > b"),
+        pytest.param(Op("-", (TWO, K)), A, False, id="2 - k > a"),
+        pytest.param(K, Op("+", (K, TWO)), False, id="k > k + 2"),
+    ],
+)
+def test_what_infinite_keys_leave_in_order(left: Term, right: Term, expected: bool) -> None:
+    assert keeps_order(Compare(">", left, right), "k") == expected
+
+
+# -- slices that are compared with totals ------------------------------------------------------------------------------
+
+SLICE, TEST = "V[][@k, y]", "[y < s]"
+OWN: Mapping[str, str] = {
+    "its own": f"{SLICE} * (s := T[][@k]) * {TEST}",
+    "its own, changed": f"{SLICE} * (s := (T[][@k] + @x)) * {TEST}",
+    "its own, added up": f"{SLICE} * (s := Sum[@k](T[][@k, z] * z)) * {TEST}",
+    "its own and another's": f"{SLICE} * (s := T[][@k]) * (r := T[][]) * [y < (s + r)]",
+}
+NOT_OWN: Mapping[str, str] = {
+    "of everything": f"{SLICE} * (s := T[][]) * {TEST}",
+    "of everything, changed by the slice's key": f"{SLICE} * (s := (T[][] + @k)) * {TEST}",
+    "found by another key": f"{SLICE} * (s := T[][@x]) * {TEST}",
+    "beyond the slice's key": f"{SLICE} * (s := Sum[](T[][z] * [z > @k])) * {TEST}",
+    "no total": f"{SLICE} * (s := {{(@k + 1)}}) * {TEST}",
+    "beside a constant": f"{SLICE} * (s := T[][@k]) * {TEST} * [y > 3]",
+}
+
+
+@pytest.mark.parametrize("product", OWN.values(), ids=OWN)
+def test_a_slice_that_is_compared_with_its_own_total_is_gone_over(product: str) -> None:
+    assert ordered_path(factors(parse(product)), frozenset({"@k", "@x"}), frozenset()) is None
+
+
+@pytest.mark.parametrize("product", NOT_OWN.values(), ids=NOT_OWN)
+def test_a_slice_that_is_compared_with_another_total_is_read_in_order(product: str) -> None:
+    path = ordered_path(factors(parse(product)), frozenset({"@k", "@x"}), frozenset())
+    assert path is not None
+    assert (path.key, path.is_sum) == ("y", True)
+
+
+# -- which path a join takes -------------------------------------------------------------------------------------------
+
+GIVEN = frozenset({"@a", "@b"})
+
+
+@pytest.mark.parametrize(
+    ("product", "needed", "key", "is_sum", "groups"),
+    [
+        pytest.param("V[][x] * [x > @a]", "", "x", True, "", id="a sum"),
+        pytest.param("V[][x] * [x > @a]", "x", "x", False, "", id="one by one: the key is shown"),
+        pytest.param("V[][x] * [x > @a] * x", "", "x", False, "", id="one by one: the key is measured"),
+        pytest.param("V[][x, y] * [x > @a]", "", "x", True, "", id="the other column is summed, too"),
+        pytest.param("V[][x, y] * [x > @a]", "y", "x", True, "y", id="a sum for each group"),
+        pytest.param("V[][x, y] * [x > @a] * y", "", "x", False, "y", id="what is measured is no group"),
+        pytest.param("V[][x, y] * W[][y] * [x > @a]", "", "x", True, "y", id="what is joined is a group"),
+        pytest.param("V[][x] * W[][y] * [x > @a] * [y > @b]", "y", "x", True, "", id="a sum before a loop"),
+        pytest.param("V[][x] * W[][y] * [x > @a] * [y > @b]", "x", "y", True, "", id="whichever view it is"),
+        pytest.param("V[][x, y] * [x > @a] * [y > @a] * [y < @b]", "x y", "y", False, "x", id="the narrower range"),
+        pytest.param("V[][y, x] * (s := T[][y]) * [x < s]", "y", "x", True, "y", id="each group's own total"),
+    ],
+)
+def test_the_path_of_a_join(product: str, needed: str, key: str, is_sum: bool, groups: str) -> None:
+    path = ordered_path(factors(parse(product)), GIVEN, frozenset(needed.split()))
+    assert path is not None
+    assert (path.key, path.is_sum, path.open_) == (key, is_sum, frozenset(groups.split()))
+
+
+@pytest.mark.parametrize(
+    "product",
+    [
+        pytest.param("V[][x, x] * [x > @a]", id="an entry whose columns must be equal"),
+        pytest.param("V[][x] * W[][x] * [x > @a]", id="a key that is joined"),
+        pytest.param("V[][x, y] * [x > y] * x", id="columns of one entry"),
+        pytest.param("V[][x] * (s := Sum[](W[][z] * [z > x])) * [s > x]", id="a running sum beside its own key"),
+        pytest.param("V[][x] * (s := Sum[](W[][z] * [z > x])) * [s > 3] * s", id="a running sum that is measured"),
+    ],
+)
+def test_what_has_no_path(product: str) -> None:
+    assert ordered_path(factors(parse(product)), GIVEN, frozenset()) is None
+
+
+def test_a_view_times_itself_has_no_path() -> None:
+    """V² is no sum of V."""
+    view, compare = factors(parse("V[][x] * [x > @a]"))
+    assert ordered_path((view, compare), GIVEN, frozenset()) is not None
+    assert ordered_path((view, view, compare), GIVEN, frozenset()) is None

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from viewlet import __version__
-from viewlet.cli import check, demo, explain
+from viewlet.cli import check, demo, explain, run
 
 app = typer.Typer(
     name="viewlet",
@@ -15,10 +15,11 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
-    epilog="Start with [bold]viewlet demo[/bold], then [bold]viewlet explain job.sql[/bold].",
+    epilog="Start with [bold]viewlet demo[/bold], [bold]viewlet run[/bold], [bold]viewlet explain job.sql[/bold].",
 )
 app.command("explain", epilog=explain.EXAMPLES)(explain.explain_command)
 app.command("check", epilog=check.EXAMPLES)(check.check_command)
+app.command("run", epilog=run.EXAMPLES)(run.run_command)
 app.command("demo", epilog=demo.EXAMPLES)(demo.demo_command)
 
 

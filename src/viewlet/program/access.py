@@ -268,7 +268,7 @@ def _because(step: LoopStep, names: tuple[str, ...]) -> str:
         return "each is refreshed"
     compared = [c for c in _comparisons(step.body) if _mentions(c, names)]
     return "no key is bound" + (
-        f", only compared in {' and '.join(c.compare.text for c in compared)}" if compared else ""
+        f", only compared in {' and '.join(_written(c.compare).text for c in compared)}" if compared else ""
     )
 
 

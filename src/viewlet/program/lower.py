@@ -67,8 +67,10 @@ from viewlet.program.nulls import Columns, is_plain, may_be_null, nullable_colum
 from viewlet.program.ordered import (
     Path,
     Threshold,
+    Totals,
     always_fails,
     finds_one,
+    found_by,
     next_factor,
     of_a_count,
     ordered_path,
@@ -83,7 +85,7 @@ class Scope:
 
     bound: frozenset[str]
     solid: frozenset[str]
-    totals: frozenset[str] = frozenset()  # those that are nested aggregates
+    totals: Totals = field(default_factory=dict)  # those that are nested aggregates
     opened: frozenset[str] = frozenset()  # those that name a slice whose order is wanted
 
     def having(self, names: frozenset[str], solid: frozenset[str]) -> Scope:
@@ -198,7 +200,7 @@ class Lowering:
     def nested_aggregate(self, var: str, inner: Query, scope: Scope, then: Then) -> Block:
         total = self.fresh("total")
         inside = scope.having(frozenset({total}), frozenset({total}))
-        inside = replace(inside, totals=inside.totals | {var})
+        inside = replace(inside, totals={**inside.totals, var: found_by(Bind(var, inner))})
         return (self.total(total, inner, scope), *self.computed(var, Var(total), inside, then))
 
     def scalar(self, q: Query, scope: Scope, then: Then) -> Block:

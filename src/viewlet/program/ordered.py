@@ -13,7 +13,7 @@ A comparison may have any form that is monotone in k (:mod:`viewlet.program.mono
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -27,6 +27,7 @@ from viewlet.algebra.query import (
     Sum,
     Value,
     View,
+    atoms,
     factors,
     inputs,
     outputs,
@@ -34,6 +35,9 @@ from viewlet.algebra.query import (
 from viewlet.algebra.terms import COMPARISONS, ZERO_TERM, Const, Op, Var, evaluate_term, free, substitute_term
 from viewlet.program.loops import Cut, InRun
 from viewlet.program.monotone import Ranges, both, holds_upwards, is_known, ranges_of
+from viewlet.program.names import columns_of
+
+Totals = Mapping[str, frozenset[str]]  # variables that stand for nested aggregates: the columns that these are found by
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,23 +95,30 @@ def ordered_path(
     parts: Sequence[Query],
     bound: frozenset[str],
     needed: frozenset[str],
-    totals: frozenset[str] = frozenset(),
+    totals: Mapping[str, frozenset[str]] = {},
     opened: frozenset[str] = frozenset(),
 ) -> Path | None:
     """The path of a join of ``parts`` whose variables ``needed`` are wanted outside; a sum rather than a loop.
 
-    ``totals``: variables that stand for nested aggregates. A slice whose keys are only compared with one (Q17: a part's
-    quantities with their sum) is gone over: it is short where the total is its own, and its order would be kept for it.
-    ``opened``: bound variables that name a slice because its order is wanted.
+    A slice whose keys are only compared with ``totals`` of its own (Q17: a part's quantities with their sum) is gone
+    over: it is taken to be short, and its order would be kept for this alone. ``opened``: bound variables that name a
+    slice because its order is wanted.
     """
-    totals |= {f.var for f in parts if isinstance(f, Bind) and not isinstance(f.query, Value)}
-    found = [path for path in _paths(parts, bound, needed) if not _within_slice(path, bound - opened, totals)]
+    totals = {**totals, **{f.var: found_by(f) for f in parts if isinstance(f, Bind) and not isinstance(f.query, Value)}}
+    found = [path for path in _paths(parts, bound, needed) if not _is_short(path, bound - opened, totals)]
     return max(found, key=lambda path: (path.is_sum, len(path.replaced)), default=None)
 
 
-def _within_slice(path: Path, bound: frozenset[str], totals: frozenset[str]) -> bool:
+def found_by(total: Bind) -> frozenset[str]:
+    """The variables from outside by whose values a nested aggregate finds what it adds up, as keys of its reads."""
+    return inputs(total) & frozenset(column for atom in atoms(total) for column in columns_of(atom))
+
+
+def _is_short(path: Path, bound: frozenset[str], totals: Totals) -> bool:
+    """A slice whose every comparison is with a total that is found by the slice's own columns."""
     sliced = frozenset(path.view.outputs) & bound
-    return bool(sliced) and not path.thresholds and all(inputs(c) & totals for c in path.conditions)
+    own = frozenset(total for total, columns in totals.items() if columns & sliced)
+    return not path.thresholds and all(inputs(c) & own for c in path.conditions)
 
 
 def _paths(parts: Sequence[Query], bound: frozenset[str], needed: frozenset[str]) -> Iterator[Path]:

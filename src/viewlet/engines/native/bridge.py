@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Any, NoReturn, Protocol
 
-from viewlet.errors import DataError, Error, OverflowError_
+from viewlet.engines.native.watch import UNWATCHED, Watched
+from viewlet.errors import CorruptError, DataError, Error, OverflowError_
 from viewlet.program.encoding import Cell, Row
 from viewlet.program.trigger import Program, ResultColumn
 
@@ -36,8 +37,22 @@ class Module(Protocol):
     def put(self, state: object, view: int, key: Row, value: Sum) -> Report: ...
     def size(self, state: object, view: int) -> int: ...
     def rows(self, state: object, result: int) -> tuple[Any, ...]: ...
+    def changes(self, state: object, watched: int) -> tuple[Any, ...]: ...
+    def standing(self, state: object, watched: int) -> tuple[Any, ...]: ...
     def memory(self, state: object) -> tuple[tuple[str, int, int], ...]: ...
     def reset(self, state: object) -> None: ...
+    def save(self, state: object, file: int, digest: str) -> int: ...
+    def restore(self, state: object, file: int, digest: str) -> str | None: ...
+
+
+UNREADABLE = {
+    "magic": "this file is no saved state of viewlet",
+    "format": "this state was saved in a format of another version of viewlet: let that version read it",
+    "program": "this state was saved by another program, or by this one in another version of viewlet",
+    "damaged": "this saved state fails its checksum: a part of it was changed since it was written",
+    "truncated": "this saved state ends too early: not all of it was written, or its end is lost",
+    "longer": "this saved state has bytes behind its end",
+}
 
 
 class SpoiledError(Error):
@@ -70,8 +85,16 @@ class NativeState:
     module's state, so it must not refer to this object or to its engine.
     """
 
-    def __init__(self, module: Module, program: Program, convert: Convert, *, keep_tables: bool = True) -> None:
-        self._module, self._program = module, program
+    def __init__(
+        self,
+        module: Module,
+        program: Program,
+        convert: Convert,
+        *,
+        keep_tables: bool = True,
+        watched: Watched = UNWATCHED,
+    ) -> None:
+        self._module, self._program, self._watched = module, program, watched
         self._state = module.create(convert, keep_tables)
         relations, views, results = module.names()
         self._relations = {name: i for i, name in enumerate(relations)}
@@ -174,14 +197,24 @@ class NativeState:
 
     def rows(self, result: str) -> ArrowRows:
         """The rows of a result; a value that its column's type cannot hold is an error, never another number."""
-        match self._module.rows(self._state, self._results[result]):
-            case ("unfit", column, value):
-                raise _unfit(result, self._program.result(result).columns[column], value)
-            case (str() as kind, _):
-                raise OverflowError_(f"view {result}: {kind}: a number cannot be computed exactly")
-            case (schema, array):
-                return ArrowRows(schema, array)
-        raise AssertionError("a result is two capsules or a report")
+        found = self._module.rows(self._state, self._results[result])
+        return _arrow(result, self._program.result(result).columns, found)
+
+    # -- what changed --------------------------------------------------------------------------------------------------
+
+    def changes(self, watched: int) -> ArrowRows:
+        """Of what is watched under this number: what changed since the last call. If it raises, that stays to tell."""
+        return self._told(watched, self._module.changes(self._state, watched))
+
+    def standing(self, watched: int) -> ArrowRows:
+        """What all changes told so far come to."""
+        return self._told(watched, self._module.standing(self._state, watched))
+
+    def _told(self, watched: int, found: tuple[Any, ...]) -> ArrowRows:
+        if watched >= len(self._watched.results):
+            return _arrow(self._watched.views[watched - len(self._watched.results)], (), found)
+        result = self._program.result(self._watched.results[watched])
+        return _arrow(result.name, (None, *result.columns), found)
 
     # -- the whole -----------------------------------------------------------------------------------------------------
 
@@ -192,8 +225,31 @@ class NativeState:
     def reset(self) -> None:
         self._module.reset(self._state)
 
+    def save(self, file: int, digest: str) -> int:
+        """Everything, to a file descriptor, from where it stands; how many bytes that took."""
+        return self._module.save(self._state, file, digest)
 
-def _unfit(result: str, column: ResultColumn, value: int) -> OverflowError_:
+    def restore(self, file: int, digest: str) -> None:
+        """What was saved, in place of what is there; where it cannot be read, nothing is left."""
+        if problem := self._module.restore(self._state, file, digest):
+            raise CorruptError(UNREADABLE[problem])
+
+
+def _arrow(name: str, columns: Sequence[ResultColumn | None], found: tuple[Any, ...]) -> ArrowRows:
+    """Rows, or why they cannot be shown; ``columns`` are those of a result."""
+    match found:
+        case ("unfit", column, value):
+            raise _unfit(name, columns[column] if columns else None, value)
+        case (str() as kind, _):
+            raise OverflowError_(f"view {name}: {kind}: a number cannot be computed exactly")
+        case (schema, array):
+            return ArrowRows(schema, array)
+    raise AssertionError("a result is two capsules or a report")
+
+
+def _unfit(result: str, column: ResultColumn | None, value: int) -> OverflowError_:
+    if column is None:
+        return OverflowError_(f"view {result}: {value} units of its last place are more than 38 digits")
     shown: Cell | Decimal = value
     if column.type.kind == "DECIMAL":
         shown = Decimal(value).scaleb(-column.type.scale, Context(prec=WIDEST))

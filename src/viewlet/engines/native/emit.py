@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from textwrap import indent
 
 from viewlet.algebra.query import Query, Value, children
+from viewlet.engines.native.declare import c_string, column, flag, hash_of, shown_column, struct, table
 from viewlet.engines.native.keys import view_constant
 from viewlet.engines.native.layout import (
     Field,
@@ -25,13 +26,14 @@ from viewlet.engines.native.ordered import tree_key
 from viewlet.engines.native.results import plan_reader, reader
 from viewlet.engines.native.terms import type_of
 from viewlet.engines.native.triggers import Triggers, value_type
+from viewlet.engines.native.watch import UNWATCHED, Watched, Watching
 from viewlet.program.fuse import differ_in_sign
 from viewlet.program.limits import limits
 from viewlet.program.lower import Lowering
 from viewlet.program.nulls import nullable_columns
 from viewlet.program.trigger import Program, Trigger
-from viewlet.program.typing import DOUBLE, REAL, TEXT, Exact, Kind, Kinds, column_kind, program_kinds
-from viewlet.schema import Relation, Type
+from viewlet.program.typing import DOUBLE, REAL, TEXT, Exact, Kinds, column_kind, program_kinds
+from viewlet.schema import Relation
 
 SITES = re.compile(r"\.(?:at|find|make)\(|\.slice<")
 MANY_SITES = 60
@@ -49,12 +51,16 @@ namespace viewlet {
 
 @dataclass(frozen=True)
 class Native:
-    """``source`` without the module at its end; ``read`` are the results that have a reader."""
+    """``source`` without the module at its end; ``read`` are the results that have a reader.
+
+    ``watched`` is what it tells the changes of: results without a reader are not among them.
+    """
 
     source: str
     views: tuple[str, ...]
     read: tuple[str, ...]
     layout: Layout
+    watched: Watched
 
 
 def cpp_source(program: Program) -> str:
@@ -62,15 +68,19 @@ def cpp_source(program: Program) -> str:
     return native(program).source
 
 
-def native(program: Program) -> Native:
+def native(program: Program, watched: Watched = UNWATCHED) -> Native:
+    watched.check(program)
     kinds, nullable = program_kinds(program), nullable_columns(program)
     found = layout(program, kinds, nullable)
     triggers = Triggers(program, found, kinds, Lowering.of(program), _bounds(program, kinds))
     rows = {r.name: _row_fields(r) for r in program.relations}
     _plan(triggers)
+    watching = Watching.of(triggers, watched)
     functions = list(_functions(triggers, rows))
     readers = {r.name: body for r in program.results if (body := reader(triggers, r)) is not None}
     functions += [_function(f"read_{name}", "Rows& out", body) for name, body in readers.items()]
+    told = watching.write(tuple(readers))
+    functions += watching.functions
     functions += [_order(m) for m in found.maps if m.orders]
     parts = [
         _head(functions),
@@ -78,15 +88,16 @@ def native(program: Program) -> Native:
         *(_map_types(m) for m in found.maps),
         *(_order_types(m, order) for m in found.maps for order in m.orders.values()),
         *(_temporary(t) for t in triggers.temporaries),
+        *watching.types,
         _enum(program),
-        _program(triggers, rows, functions),
+        _program(triggers, rows, watching.members, functions),
         _descriptions(program, found, rows, tuple(readers)),
         "}  // namespace viewlet",
         "",
     ]
-    if any(m.orders for m in found.maps):
-        parts[0] = parts[0].replace('#include "terms.hpp"', '#include "ordered.hpp"\n#include "terms.hpp"')
-    return Native("\n".join(parts), tuple(v.name for v in program.views), tuple(readers), found)
+    more = (["ordered"] if any(m.orders for m in found.maps) else []) + (["watch"] if watching.infos else [])
+    parts[0] = parts[0].replace('#include "terms.hpp"', "\n".join(f'#include "{h}.hpp"' for h in [*more, "terms"]))
+    return Native("\n".join(parts), tuple(v.name for v in program.views), tuple(readers), found, told)
 
 
 def _plan(triggers: Triggers) -> None:
@@ -134,34 +145,8 @@ def _row_fields(relation: Relation) -> tuple[Field, ...]:
     return tuple(Field(unique(identifier(c.name), taken), column_kind(c.type), c.nullable) for c in relation.columns)
 
 
-def _field_type(f: Field) -> str:
-    return f"Opt<{type_of(f.kind)}>" if f.nullable else type_of(f.kind)
-
-
-def _struct(name: str, fields: Iterable[Field], comment: str) -> str:
-    """A key: identity and hash go field by field."""
-    fields = tuple(fields)
-    same = " && ".join(f"same({f.name}, other.{f.name})" for f in fields)
-    return "\n".join(
-        [
-            f"struct {name} {{  // {comment}",
-            *(f"    {_field_type(f)} {f.name}{{}};" for f in fields),
-            f"    bool operator==(const {name}& other) const {{ return {same}; }}",
-            f"    u64 hash() const {{ return {_hash(f.name for f in fields)}; }}",
-            "};",
-        ]
-    )
-
-
-def _hash(names: Iterable[str]) -> str:
-    text = "START"
-    for name in names:
-        text = f"mix({text}, {name})"
-    return text
-
-
 def _row(relation: Relation, fields: tuple[Field, ...]) -> str:
-    return _struct(f"{_row_type(relation.name)}", fields, f"a row of {relation.name}") + "\n"
+    return struct(f"{_row_type(relation.name)}", fields, f"a row of {relation.name}") + "\n"
 
 
 def _row_type(relation: str) -> str:
@@ -171,10 +156,10 @@ def _row_type(relation: str) -> str:
 def _map_types(found: MapLayout) -> str:
     parts = []
     if not found.is_single:
-        parts.append(_struct(f"{found.type_name}Key", found.key, ", ".join(m.view for m in found.members)))
+        parts.append(struct(f"{found.type_name}Key", found.key, ", ".join(m.view for m in found.members)))
     parts.append(_values(found))
     if found.inputs:
-        parts.append(_struct(f"{found.type_name}Inputs", found.key[: found.inputs], f"what {found.name} is asked for"))
+        parts.append(struct(f"{found.type_name}Inputs", found.key[: found.inputs], f"what {found.name} is asked for"))
         parts.append(
             f"struct {found.type_name}Held {{\n    i64 born{{}};\n    bool there{{}};\n"
             "    bool settle() { return !there; }\n};"
@@ -213,7 +198,7 @@ def _index_struct(name: str, key: str, names: list[str], read_often: bool) -> st
     lines = [f"struct {name} {{"]
     if read_often:
         lines.append("    static constexpr bool read_often = true;")
-    lines.append(f"    static u64 hash(const {key}& k) {{ return {_hash(f'k.{n}' for n in names)}; }}")
+    lines.append(f"    static u64 hash(const {key}& k) {{ return {hash_of(f'k.{n}' for n in names)}; }}")
     lines.append(f"    static bool same(const {key}& a, const {key}& b) {{ return {same}; }}")
     return "\n".join([*lines, "};"])
 
@@ -228,7 +213,7 @@ def _order_types(found: MapLayout, order: OrderLayout) -> str:
     key, slice_ = f"{found.type_name}Key", f"{name}Slice"
     values = ", ".join(f"e.values.{m.name}{'.value()' if m.kind == REAL else ''}" for m, _ in lanes)
     nothing = " && ".join(f"is_zero(v.{m.name})" for m, _ in lanes)
-    parts = [_struct(slice_, fields, f"a slice of {found.name}")] if fields else []
+    parts = [struct(slice_, fields, f"a slice of {found.name}")] if fields else []
     parts += [_slice_index(order, slice_, fields, positions) for positions in order.slice_indexes]
     parts += [
         f"struct {name} {{  // {found.name} in the order of {by.name}",
@@ -279,7 +264,7 @@ def _put_in_order(found: MapLayout, order: OrderLayout) -> list[str]:
 
 
 def _temporary(t: Temporary) -> str:
-    key = _struct(f"{capital(t.name)}Key", t.key, "for one statement")
+    key = struct(f"{capital(t.name)}Key", t.key, "for one statement")
     members = f"    {value_type(t.kind)} sum{{}};\n    bool settle() {{ return is_zero(sum); }}\n"
     return f"{key}\nstruct {capital(t.name)}Values {{\n{members}}};\n"
 
@@ -326,14 +311,14 @@ def _function(name: str, given: str, body: list[str]) -> str:
     return "\n".join([f"void {name}({given}) {{", *body, "}"])
 
 
-def _program(triggers: Triggers, rows: dict[str, tuple[Field, ...]], functions: list[str]) -> str:
+def _program(triggers: Triggers, rows: dict[str, tuple[Field, ...]], more: list[str], functions: list[str]) -> str:
     members = [
         "static constexpr bool READS_TABLES = false;  // triggers read views only",
-        f"static constexpr bool FORGETS_TEXTS = {_flag(_forgets_texts(triggers.program, triggers.layout))};",
+        f"static constexpr bool FORGETS_TEXTS = {flag(_forgets_texts(triggers.program, triggers.layout))};",
         "Texts texts;",
         "Faults faults;",
     ]
-    members += [f"const Text {n} = texts.constant({_c_string(s)});" for s, n in triggers.terms.strings.items()]
+    members += [f"const Text {n} = texts.constant({c_string(s)});" for s, n in triggers.terms.strings.items()]
     members += [f"Table<{_row_type(r)}> table_{r};" for r in rows]
     for found in triggers.layout.maps:
         name = found.type_name
@@ -349,6 +334,7 @@ def _program(triggers: Triggers, rows: dict[str, tuple[Field, ...]], functions: 
     members += [f"Map<{capital(t.name)}Key, {capital(t.name)}Values> {t.name};" for t in triggers.temporaries]
     if any(found.inputs for found in triggers.layout.maps):
         members.append("i64 now{};  // counts refreshes of view caches")
+    members += more
     text = "\n".join(members) + "\n\n" + "\n\n".join(functions)
     return f"struct Program {{\n{indent(text, '    ')}\n}};\n"
 
@@ -373,12 +359,6 @@ def _names_text(q: Query) -> bool:
     return any(map(_names_text, children(q)))
 
 
-def _c_string(text: str) -> str:
-    data = text.encode()
-    escaped = "".join(chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in data)
-    return f'"{escaped}", {len(data)}'
-
-
 # -- descriptions for the bridge ---------------------------------------------------------------------------------------
 
 
@@ -386,54 +366,24 @@ def _descriptions(program: Program, found: Layout, rows: dict[str, tuple[Field, 
     lines = []
     for relation in program.relations:
         columns = zip(relation.columns, rows[relation.name], strict=True)
-        cells = [_column(c.name, f, _row_type(relation.name), c.type) for c, f in columns]
-        lines += _table("Column", f"{relation.name}_columns", cells)
+        cells = [column(c.name, f, _row_type(relation.name), c.type) for c, f in columns]
+        lines += table("Column", f"{relation.name}_columns", cells)
     for m in found.maps:
         if not m.is_single:
-            cells = [_column(f.name, f, f"{m.type_name}Key", None) for f in m.key]
-            lines += _table("Column", f"{m.name}_key", cells)
+            cells = [column(f.name, f, f"{m.type_name}Key", None) for f in m.key]
+            lines += table("Column", f"{m.name}_key", cells)
     for name in readers:
         result = program.result(name)
-        cells = [f'{{"{c.name}", {_sql(c.type)}, {_flag(c.nullable)}}}' for c in result.columns]
-        lines += _table("ResultColumn", f"{name}_shown", cells)
-    lines += _table("Relation<Program>", "RELATIONS", [_relation(r) for r in program.relations])
-    lines += _table("ViewOf<Program>", "VIEWS", [_view(v.name, found) for v in program.views])
-    lines += _table("ResultOf<Program>", "RESULTS", [_result(name) for name in readers])
+        lines += table("ResultColumn", f"{name}_shown", [shown_column(c) for c in result.columns])
+    lines += table("Relation<Program>", "RELATIONS", [_relation(r) for r in program.relations])
+    lines += table("ViewOf<Program>", "VIEWS", [_view(v.name, found) for v in program.views])
+    lines += table("ResultOf<Program>", "RESULTS", [_result(name) for name in readers])
     tables = [f"table_{r.name}" for r in program.relations]
     names = [*tables, *(m.name for m in found.maps), *(f"{m.name}_held" for m in found.maps if m.inputs)]
     orders = {m.name: "".join(f", &Program::{order.name}" for order in m.orders.values()) for m in found.maps}
     maps = [f'map_of<Program, &Program::{n}{orders.get(n, "")}>("{n}")' for n in names]
-    lines += _table("MapOf<Program>", "MAPS", maps)
+    lines += table("MapOf<Program>", "MAPS", maps)
     return "\n".join(lines) + "\n"
-
-
-def _table(type_: str, name: str, entries: list[str]) -> list[str]:
-    """C++ knows no arrays of length 0."""
-    if not entries:
-        return [f"inline constexpr Nothing {name};"]
-    return [f"inline constexpr {type_} {name}[] = {{", *(f"    {e}," for e in entries), "};"]
-
-
-def _column(name: str, f: Field, struct: str, type_: Type | None) -> str:
-    """``type_`` is None for a column of a key, which only takes cells."""
-    scale = f.kind.scale if isinstance(f.kind, Exact) else 0
-    places = f"{type_.precision if type_ else 0}, {scale}, offsetof({struct}, {f.name})"
-    sql = f", Sql::{type_.kind}" if type_ else ""
-    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
-    return f'{{"{escaped}", {_cell(f.kind)}, {_flag(f.nullable)}, {places}{sql}}}'
-
-
-def _cell(kind: Kind) -> str:
-    names = {"i64": "I64", "i128": "I128", "double": "F64", "Text": "TEXT", "bool": "BOOL"}
-    return f"Cell::{names[type_of(kind)]}"
-
-
-def _sql(type_: Type) -> str:
-    return f"Sql::{type_.kind}, {type_.precision}, {type_.scale}"
-
-
-def _flag(value: bool) -> str:
-    return "true" if value else "false"
 
 
 def _relation(relation: Relation) -> str:

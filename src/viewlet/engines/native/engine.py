@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,9 +15,12 @@ from viewlet.algebra.query import Atom, Rel, View
 from viewlet.algebra.terms import Number, Scalar
 from viewlet.engines.base import Engine
 from viewlet.engines.initial import evaluated
+from viewlet.engines.native.answers import Answers
 from viewlet.engines.native.bridge import ArrowRows, Module, NativeState, SpoiledError, Sum
 from viewlet.engines.native.build import module_name, open_module
 from viewlet.engines.native.emit import native
+from viewlet.engines.native.watch import UNWATCHED
+from viewlet.engines.native.watch import Watched as Watched
 from viewlet.engines.python.engine import PythonEngine
 from viewlet.engines.tables import tables_reader
 from viewlet.errors import OverflowError_
@@ -51,14 +55,19 @@ class Compiled:
     program: Program
     kinds: Kinds
     module: Module
+    watched: Watched
+    digest: str  # of the C++: what another program saved is not for this one
 
 
-def compile_program(program: Program) -> Compiled | None:
+def compile_program(program: Program, watched: Watched = UNWATCHED) -> Compiled | None:
     """From the cache, or by a compiler run; None where there is no compiler. Unfit: a number has no fixed width."""
-    source = native(program).source
-    name = module_name(source)
-    module = open_module(source + BRIDGE.format(name=name), name)
-    return None if module is None else Compiled(program, program_kinds(program), cast(Module, module))
+    made = native(program, watched)
+    name = module_name(made.source)
+    module = open_module(made.source + BRIDGE.format(name=name), name)
+    if module is None:
+        return None
+    digest = hashlib.sha256(made.source.encode()).hexdigest()
+    return Compiled(program, program_kinds(program), cast(Module, module), made.watched, digest)
 
 
 class NativeEngine:
@@ -72,7 +81,8 @@ class NativeEngine:
         self._program, self._kinds = compiled.program, compiled.kinds
         self._limits = limits(self._program)
         self._static = frozenset(r.name for r in self._program.relations if r.static)
-        self.state = NativeState(compiled.module, self._program, _cells_or(convert))
+        self.state = NativeState(compiled.module, self._program, _cells_or(convert), watched=compiled.watched)
+        self._answers, self._digest = Answers(self.state, compiled.watched), compiled.digest
         self._fill(tables)
 
     @staticmethod
@@ -86,7 +96,7 @@ class NativeEngine:
         return found
 
     def _take_over(self, engine: Engine) -> None:
-        self.state.reset()
+        self._reset()
         for relation in self._program.relations:
             self._load(relation.name, engine.table(relation.name))
         for view in sorted(self._program.views, key=lambda v: self._kinds.values[v.name] != COUNT):
@@ -138,8 +148,12 @@ class NativeEngine:
     # -- filling -------------------------------------------------------------------------------------------------------
 
     def _refill(self, tables: Mapping[str, Mapping[Row, int]]) -> None:
-        self.state.reset()
+        self._reset()
         self._fill(tables)
+
+    def _reset(self) -> None:
+        self._answers.set_aside()
+        self.state.reset()
 
     def _restore(self, tables: Mapping[str, Mapping[Row, int]]) -> None:
         """As it was. The rows fit together, though perhaps not in every order: exact numbers know no overflow.
@@ -212,6 +226,44 @@ class NativeEngine:
 
     def result(self, name: str) -> ArrowRows | None:
         return self.state.rows(name) if self.state.has_result(name) else None
+
+    # -- changes -------------------------------------------------------------------------------------------------------
+
+    def watches(self, result: str) -> bool:
+        """Whether :meth:`changes` knows a result: not if its rows are more than one pass over one view."""
+        return self._answers.knows("result", result)
+
+    def changes(self, result: str) -> ArrowRows:
+        """What changed since the last call: ``weight`` (how many came, or went if negative), then the columns.
+
+        No two rows of it are equal. The first call tells all rows.
+        """
+        return self._answers.changes("result", result)
+
+    def partials(self, view: str) -> ArrowRows:
+        """What changed in a map since the last call: ``weight``, ``k0``, ``k1``, …, ``value``.
+
+        Where an entry has another value, (-1, key, old) if it was not 0, and (+1, key, new) if it is not 0. Sums of
+        doubles are rounded to one; the old value is bit for bit the one that was told before.
+        """
+        return self._answers.changes("view", view)
+
+    # -- the whole -----------------------------------------------------------------------------------------------------
+
+    def save(self, file: int) -> int:
+        """The whole state, to a file descriptor, in large blocks; bytes written.
+
+        It takes no lock and starts no thread: a forked child may do it while its parent goes on.
+        """
+        return self.state.save(file, self._digest)
+
+    def restore(self, file: int) -> None:
+        """What an engine of the same program saved, to the last bit; what is watched counts as told.
+
+        CorruptError where that is not what the file holds: the engine is then of no use any more.
+        """
+        self.state.restore(file, self._digest)
+        self._answers.all_told()
 
     def table(self, relation: str) -> dict[Row, int]:
         return self.state.table(relation)

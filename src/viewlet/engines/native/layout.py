@@ -82,6 +82,7 @@ class MapLayout:
     indexes: list[Positions] = field(default_factory=list)
     read_often: set[Positions] = field(default_factory=set)  # indexes with slices of many entries
     orders: dict[tuple[Positions, int, str], OrderLayout] = field(default_factory=dict)
+    noted: set[str] = field(default_factory=set)  # the members that somebody watches
 
     @property
     def is_single(self) -> bool:
@@ -360,6 +361,7 @@ def _field_size(f: Field) -> tuple[int, int]:
 RUNTIME_NAMES = """
     texts faults now sign event entry change given out program Program Place Rows Map Single Table Texts Text Faults
     Real RealSum Opt Relation Column RunList Everything Beside Side both id i32 i64 i128 u8 u32 u64 u128
+    watch unmark_all is_noting
 """
 RESERVED = frozenset(RUNTIME_NAMES.split())
 PREFIXES = (
@@ -374,6 +376,12 @@ PREFIXES = (
     "text_",
     "group_",
     "started_",
+    "keep_",
+    "marked_",
+    "note_",
+    "noted_",
+    "show_",
+    "watch_",
 )
 WORDS = """
     alignas and asm auto bool break case catch char class const continue default delete do double else enum event

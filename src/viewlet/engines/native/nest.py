@@ -15,6 +15,7 @@ from viewlet.engines.native.keys import columns, each_entry, too_fine, view_cons
 from viewlet.engines.native.layout import Field, Layout, MapLayout, Member, identifier, unique
 from viewlet.engines.native.lines import Lines
 from viewlet.engines.native.ordered import OrderedReads
+from viewlet.engines.native.places import member_of, reference
 from viewlet.engines.native.terms import Cpp, Scope, Terms, integer, type_of
 from viewlet.program.loops import (
     Add,
@@ -399,14 +400,17 @@ class Nest:
 
     def add_to_view(self, steps: list[Emit], scope: Scope, at_hand: AtHand) -> None:
         """The changes go into their views at once."""
+        found, members = self.layout[steps[0].view][0], [self.layout[step.view][1] for step in steps]
         with self.entry_of(steps[0], scope, at_hand) as entry:
+            self.note(found, members, entry)
             self.add_all(steps, entry, scope, finite=True)
-            found, _ = self.layout[steps[0].view]
-            self.settle(found, [self.layout[step.view][1] for step in steps], entry)
+            self.settle(found, members, entry)
 
     def add_to_replaced(self, steps: list[Emit], scope: Scope, at_hand: AtHand) -> None:
         """The changes go into views that are empty and settled when all is there."""
+        found, members = self.layout[steps[0].view][0], [self.layout[step.view][1] for step in steps]
         with self.entry_of(steps[0], scope, at_hand) as entry:
+            self.note(found, members, entry)
             self.add_all(steps, entry, scope, finite=False)
 
     @contextmanager
@@ -439,8 +443,20 @@ class Nest:
         return any(scope[v].kind == REAL or scope[v].summed for v in free(term))
 
     def increase(self, found: MapLayout, member: Member, entry: str, change: Change) -> None:
+        self.note(found, [member], entry)
         self.add_in(member, entry, change, finite=False)
         self.settle(found, [member], entry)
+
+    def note(self, found: MapLayout, members: list[Member], entry: str) -> None:
+        """Before an entry changes for the first time since somebody asked, what it is now is kept for them."""
+        if not found.noted:
+            return
+        if not found.is_single:
+            self.out.add(f"if (!{member_of(entry)}head.noted) note_{found.name}({reference(entry)});")
+            return
+        for name in [m.name for m in found.members if m in members or m.counted_by in {o.name for o in members}]:
+            if name in found.noted:
+                self.out.add(f"if (!marked_{found.name}_{name}) note_{found.name}_{name}();")
 
     def add_in(self, member: Member, entry: str, change: Change, *, finite: bool) -> None:
         how = "increase_finite" if finite and change.has_sum else "increase"
@@ -455,10 +471,10 @@ class Nest:
                 low, high = (integer(n, Exact(0, 127)) for n in self.limits[member.view])
                 self.out.add(f"within(faults, {view_constant(member.view)}, {slot}, {low}, {high});")
         self.written.add(found.name)
-        reference = entry[1:] if entry.startswith("&") else f"*{entry}"
-        self.out.add(f"if ({' || '.join(f'is_zero({s})' for s in slots.values())}) {found.name}.doubt({reference});")
+        zero = " || ".join(f"is_zero({s})" for s in slots.values())
+        self.out.add(f"if ({zero}) {found.name}.doubt({reference(entry)});")
         if found.orders:
-            self.out.add(f"{found.name}.touch({reference});")
+            self.out.add(f"{found.name}.touch({reference(entry)});")
 
     def collect(self, into: Temporary, keys: tuple[str, ...], product: Product, scope: Scope, *, finite: bool) -> None:
         """The change goes into a map of its own, or into a variable where there is but one group."""
@@ -474,23 +490,3 @@ class Nest:
 
     def fresh(self, stem: str) -> str:
         return unique(identifier(stem), self.names)
-
-
-def member_of(entry: str) -> str:
-    """What a member's name follows; ``entry`` is a pointer."""
-    return f"{entry[1:]}." if entry.startswith("&") else f"{entry}->"
-
-
-def resolve_places(nest: Nest) -> list[str]:
-    """An entry that several statements use is looked up once; the name says of which map and where."""
-    text = "\n".join(nest.out.lines)
-    declared = []
-    for (map_name, key), token in nest.places.items():
-        if text.count(token) == 1:
-            text = text.replace(f"{token}.find()", f"{map_name}.find({key})")
-            text = text.replace(f"{token}.make()", f"{map_name}.at({key})")
-        else:
-            name = nest.fresh(f"{map_name}_here")
-            declared.append(f"    Place {name}({map_name}, {key});")
-            text = text.replace(token, name)
-    return declared + text.split("\n")

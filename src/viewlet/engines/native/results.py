@@ -16,22 +16,22 @@ from viewlet.schema import Type
 
 def plan_reader(triggers: Triggers, result: Result) -> None:
     """Give the maps the indexes that a reader goes through."""
-    if _is_one_pass(result):
-        index_slices(triggers.layout, _block(triggers, result))
+    if is_one_pass(result):
+        index_slices(triggers.layout, row_block(triggers, result))
 
 
-def _is_one_pass(result: Result) -> bool:
+def is_one_pass(result: Result) -> bool:
     return result.rows is None or isinstance(result.rows, View)
 
 
 def reader(triggers: Triggers, result: Result) -> list[str] | None:
     """The body of ``read_…``; None where the rows are more than the entries of one view, or a column is no cell."""
-    if not _is_one_pass(result):
+    if not is_one_pass(result):
         return None
     nest = triggers.nest()
     nest.names |= {"out", "program"}
     try:
-        block = _block(triggers, result)
+        block = row_block(triggers, result)
         triggers.put_in_order(nest, block)
         nest.statement(block, {}, lambda steps, scope, _: _row(nest, triggers.terms, result, steps[0], scope))
     except Unfit:
@@ -39,7 +39,8 @@ def reader(triggers: Triggers, result: Result) -> list[str] | None:
     return nest.out.lines
 
 
-def _block(triggers: Triggers, result: Result) -> Block:
+def row_block(triggers: Triggers, result: Result, given: frozenset[str] = frozenset()) -> Block:
+    """One Emit for each row; ``given`` are the key variables that have a value already."""
     lowering = triggers.lowering
 
     def row(scope: Bound, weight: Product) -> Block:
@@ -47,7 +48,7 @@ def _block(triggers: Triggers, result: Result) -> Block:
         extremes = tuple(_extremum(e, scope.bound) for e in result.extremes)
         return (*totals, *extremes, Emit((), weight, result.name))
 
-    start = Bound(frozenset(), frozenset())
+    start = Bound(given, frozenset())
     return row(start, ()) if result.rows is None else lowering.query(result.rows, start, row)
 
 
@@ -68,19 +69,23 @@ def _row(nest: Nest, terms: Terms, result: Result, step: Emit, scope: Scope) -> 
 
 def _columns(nest: Nest, terms: Terms, result: Result, step: Emit, scope: Scope) -> None:
     for i, column in enumerate(result.columns):
-        value = _cell(terms, terms.term(column.term, scope, False), column.type)
+        value = cell(terms, terms.term(column.term, scope, False), column.type)
         nest.out.add(f"out.null({i});" if value is None else f"out.put({i}, {value.text});")
     if not result.distinct:
-        nest.out.add(f"out.weight({terms.to(terms.product(step.product, scope), COUNT).text});")
+        nest.out.add(f"out.weight({weight(terms, step, scope)});")
     nest.out.add("out.end();")
 
 
-def _cell(terms: Terms, value: Cpp, type_: Type) -> Cpp | None:
+def weight(terms: Terms, step: Emit, scope: Scope) -> str:
+    """How often a row is there."""
+    return terms.to(terms.product(step.product, scope), COUNT).text
+
+
+def cell(terms: Terms, value: Cpp, type_: Type) -> Cpp | None:
     """A value as a cell of its column; None for NULL itself."""
     if value.kind == NULL:
         return None
-    cell = _cell_kind(value.kind, type_)
-    return terms.held(value, cell, value.optional)
+    return terms.held(value, _cell_kind(value.kind, type_), value.optional)
 
 
 def _cell_kind(kind: Kind, type_: Type) -> Kind:

@@ -9,7 +9,8 @@ from itertools import count
 
 from viewlet.engines.native.keys import each_entry, view_constant
 from viewlet.engines.native.layout import Field, Layout, MapLayout, Member, index_slices, ordered_maps
-from viewlet.engines.native.nest import Change, Nest, Sink, Temporary, member_of, resolve_places
+from viewlet.engines.native.nest import Change, Nest, Sink, Temporary
+from viewlet.engines.native.places import member_of, resolve_places
 from viewlet.engines.native.terms import Cpp, Scope, Terms, type_of
 from viewlet.program.fuse import Pass, passes
 from viewlet.program.hoist import hoisted
@@ -122,6 +123,7 @@ class Triggers:
                 targets.setdefault(found.name, (found, []))[1].append(member)
         for found, members in targets.values():
             with self.each(nest, found) as entry:
+                nest.note(found, members, entry)
                 for member in members:
                     self.clear(nest, member, entry)
         for turn in turns:
@@ -223,11 +225,13 @@ class Triggers:
     def apply_single(self, nest: Nest, found: MapLayout, member: Member, statement: Statement, into: Temporary) -> None:
         if statement.op == ":=":
             slot = f"{found.name}.only.values.{member.name}"
+            nest.note(found, [member], f"&{found.name}.only")
             nest.out.add(f"{slot}.clear();" if into.kind == REAL else f"{slot} = 0;")
         nest.increase(found, member, f"&{found.name}.only", summed(into.name, into.kind))
 
     def erase(self, nest: Nest, found: MapLayout, member: Member, entry: str) -> None:
         slot = f"{entry}->values.{member.name}"
+        nest.note(found, [member], entry)
         nest.out.add(f"{slot}.clear();" if member.kind == REAL else f"{slot} = 0;")
         nest.out.add(f"{found.name}.doubt(*{entry});")
         if found.orders:

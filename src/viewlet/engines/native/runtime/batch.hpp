@@ -179,9 +179,14 @@ inline PyObject* run_batch(State& state) {
     return fire_without_python(state, in_turn) ? none() : fault_report(state.faults());
 }
 
+// What is noted for those who watch keeps its texts.
+inline void forget_texts(State& state) {
+    if (state.keep_tables && MODULE.forgets_texts && !MODULE.is_noting(state.program)) state.texts().collect();
+}
+
 inline PyObject* run(State& state) {
     PyObject* report = run_batch(state);
-    if (state.keep_tables && MODULE.forgets_texts) state.texts().collect();
+    forget_texts(state);
     return report;
 }
 

@@ -37,6 +37,36 @@ template <class P> consteval bool forgets_texts() {
         return false;
 }
 
+// A program that is watched says `static constexpr const ResultInfo* WATCHED` and `static constexpr u32 WATCHED_COUNT`.
+template <class P> inline constexpr bool is_watched = requires { P::WATCHED; };
+template <class P> consteval const ResultInfo* watched() {
+    if constexpr (is_watched<P>)
+        return P::WATCHED;
+    else
+        return nullptr;
+}
+template <class P> consteval u32 watched_count() {
+    if constexpr (is_watched<P>)
+        return P::WATCHED_COUNT;
+    else
+        return 0;
+}
+template <class P> void watch_program(void* program, u32 index, Watch what, Rows& out) {
+    if constexpr (is_watched<P>) static_cast<P*>(program)->watch(index, what, out);
+}
+template <class P> bool is_noting(void* program) {
+    if constexpr (is_watched<P>)
+        return static_cast<P*>(program)->is_noting();
+    else
+        return false;
+}
+template <class P> i64* clock_of(void* program) {
+    if constexpr (requires(P& p) { p.now; })
+        return &static_cast<P*>(program)->now;
+    else
+        return nullptr;
+}
+
 template <class P, auto& relations, auto& views, auto& results, auto& maps> consteval ModuleInfo describe() {
     return {.relations = relations,
             .relation_count = count_of(relations),
@@ -52,6 +82,11 @@ template <class P, auto& relations, auto& views, auto& results, auto& maps> cons
             .destroy = [](void* program) { static_cast<P*>(program)->~P(); },
             .texts = [](void* program) -> Texts& { return static_cast<P*>(program)->texts; },
             .faults = [](void* program) -> Faults& { return static_cast<P*>(program)->faults; },
+            .watched = watched<P>(),
+            .watched_count = watched_count<P>(),
+            .watch = watch_program<P>,
+            .is_noting = is_noting<P>,
+            .clock = clock_of<P>,
             .reads_tables = reads_tables<P>(),
             .forgets_texts = forgets_texts<P>()};
 }

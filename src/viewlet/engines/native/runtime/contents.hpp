@@ -171,6 +171,18 @@ inline PyObject* put(PyObject*, Arguments arguments, Py_ssize_t count) {
     return call.state->faults().any ? fault_report(call.state->faults()) : none();
 }
 
+inline bool are_shown(State& state, const Rows& rows) {
+    return !state.faults().any && !rows.uncountable && !rows.unfit;
+}
+
+// Why rows cannot be shown.
+inline PyObject* unshown(State& state, const ResultInfo& result, const Rows& rows) {
+    if (state.faults().any) return fault_report(state.faults());
+    if (rows.uncountable)
+        return PyErr_Format(PyExc_SystemError, "view %s has a row less than once: its program is wrong", result.name);
+    return tuple_of(PyUnicode_FromString("unfit"), PyLong_FromLongLong(rows.unfit_column), from_i128(rows.unfit_value));
+}
+
 // rows(state, result) -> (schema, array), or ("unfit", column, value) or a report as of an update
 inline PyObject* rows(PyObject*, Arguments arguments, Py_ssize_t count) {
     Call call(arguments, count, 2);
@@ -179,11 +191,35 @@ inline PyObject* rows(PyObject*, Arguments arguments, Py_ssize_t count) {
     const ResultInfo& result = MODULE.result(u32(index));
     Rows rows(result.columns, result.width, call.state->texts());
     MODULE.read(call.state->program, u32(index), rows);
-    if (call.state->faults().any) return fault_report(call.state->faults());
-    if (rows.uncountable)
-        return PyErr_Format(PyExc_SystemError, "view %s has a row less than once: its program is wrong", result.name);
-    if (!rows.unfit) return arrow_of(result, rows);
-    return tuple_of(PyUnicode_FromString("unfit"), PyLong_FromLongLong(rows.unfit_column), from_i128(rows.unfit_value));
+    return are_shown(*call.state, rows) ? arrow_of(result, rows) : unshown(*call.state, result, rows);
+}
+
+// -- what changed -----------------------------------------------------------------------------------------------------
+
+inline PyObject* look(Arguments arguments, Py_ssize_t count, Watch what) {
+    Call call(arguments, count, 2);
+    i64 index;
+    if (!call || !call.integer(1, index, 0, MODULE.watched_count)) return nullptr;
+    const ResultInfo& watched = MODULE.watched[index];
+    Rows rows(watched.columns, watched.width, call.state->texts());
+    MODULE.watch(call.state->program, u32(index), what, rows);
+    if (!are_shown(*call.state, rows)) return unshown(*call.state, watched, rows);
+    if (what == Watch::CHANGES) {
+        MODULE.watch(call.state->program, u32(index), Watch::FORGET, rows);
+        forget_texts(*call.state);
+    }
+    return arrow_of(watched, rows);
+}
+
+// changes(state, watched) -> (schema, array) of what changed since the last call, or a report as of rows(): then what
+// is to be told stays
+inline PyObject* changes(PyObject*, Arguments arguments, Py_ssize_t count) {
+    return look(arguments, count, Watch::CHANGES);
+}
+
+// standing(state, watched): what all changes told so far come to, with weights that are not negative
+inline PyObject* standing(PyObject*, Arguments arguments, Py_ssize_t count) {
+    return look(arguments, count, Watch::STANDING);
 }
 
 }  // namespace viewlet

@@ -59,12 +59,24 @@ struct ResultInfo {
     u32 width;
 };
 
+struct NodePools;
+
+// An ordered index: its nodes, and either the one tree or a map of slices, whose values are trees.
+struct OrderShape {
+    NodePools* (*nodes)(void* program);
+    u64 tree_size;
+    void* (*tree)(void* program);
+    MapShape slices;
+};
+
 struct MapInfo {
     const char* name;
     const MapShape* map;
-    u64 (*orders)(void* program);  // the bytes of its ordered indexes
+    u64 (*order_bytes)(void* program);  // of its ordered indexes
+    const OrderShape* orders;
+    u32 order_count;
     u64 size(void* program) const { return map->size(program); }
-    u64 bytes(void* program) const { return map->bytes(program) + orders(program); }
+    u64 bytes(void* program) const { return map->bytes(program) + order_bytes(program); }
 };
 
 template <class Visit> void MapShape::each(void* program, const Visit& visit) const {
@@ -105,6 +117,11 @@ struct ModuleInfo {
     void (*destroy)(void* program);
     Texts& (*texts)(void* program);
     Faults& (*faults)(void* program);
+    const ResultInfo* watched;  // what is watched: weight and columns of rows, or weight, key and value of entries
+    u32 watched_count;
+    void (*watch)(void* program, u32 index, Watch what, Rows& out);
+    bool (*is_noting)(void* program);  // what is noted may name texts that are in no row any more
+    i64* (*clock)(void* program);      // counts refreshes of view caches; nullptr: there is none
     bool reads_tables;   // a trigger may read the base table of another stream: it must see it as of its own turn
     bool forgets_texts;  // every text in a view is in a base row, so that one in no base row may go
 };
@@ -162,11 +179,32 @@ template <class P, auto map> consteval MapShape shape() {
 }
 template <class P, auto map> inline constexpr MapShape SHAPE = shape<P, map>();
 
+template <class P, auto order> consteval OrderShape order_shape() {
+    using Order = member_type<order>;
+    OrderShape shape{.nodes = [](void* program) -> NodePools* { return &(static_cast<P*>(program)->*order).nodes; },
+                     .tree_size = sizeof(typename Order::Tree),
+                     .tree = nullptr,
+                     .slices = {}};
+    if constexpr (requires(Order& o) { o.slices; }) {
+        using Entry = typename Order::Slices::Entry;
+        shape.slices = {.entry_size = sizeof(Entry),
+                        .key_offset = offsetof(Entry, key),
+                        .values_offset = offsetof(Entry, values),
+                        .tables = Order::Slices::TABLES,
+                        .parts = [](void* program) { return (static_cast<P*>(program)->*order).slices.parts(); }};
+    } else {
+        shape.tree = [](void* program) -> void* { return &(static_cast<P*>(program)->*order).tree; };
+    }
+    return shape;
+}
+template <class P, auto... orders> inline constexpr OrderShape ORDER_SHAPES[] = {order_shape<P, orders>()..., {}};
+
 template <class P, auto map, auto... orders> constexpr MapInfo map_of(const char* name) {
-    return {name, &SHAPE<P, map>, [](void* program) -> u64 {
-                (void)program;
-                return (u64{} + ... + (static_cast<P*>(program)->*orders).bytes());
-            }};
+    auto bytes = [](void* program) -> u64 {
+        (void)program;
+        return (u64{} + ... + (static_cast<P*>(program)->*orders).bytes());
+    };
+    return {name, &SHAPE<P, map>, bytes, ORDER_SHAPES<P, orders...>, sizeof...(orders)};
 }
 
 // -- relations --------------------------------------------------------------------------------------------------------

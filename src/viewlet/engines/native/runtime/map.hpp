@@ -8,10 +8,11 @@ namespace viewlet {
 
 // The parts of a map whose types do not depend on its own: what only walks or measures maps needs no code for each.
 struct MapParts {
-    const Segments& entries;
-    const Chunks& chunks;
-    const Slots* tables;
-    const Ids& doubts;
+    Segments& entries;
+    Chunks& chunks;
+    Slots* tables;
+    Ids& doubts;
+    Ids* touched{};  // where there are ordered indexes
 };
 
 VIEWLET_SITE void note_doubt(Ids& doubts, EntryHead& entry) {
@@ -162,7 +163,7 @@ struct Map {
         for (const Slots& table : tables) sum += table.bytes();
         return sum;
     }
-    MapParts parts() const { return {entries, chunks, tables, doubts}; }
+    MapParts parts() { return {entries, chunks, tables, doubts}; }
 
     void clear() {
         destroy_entries();

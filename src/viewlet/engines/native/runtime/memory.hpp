@@ -75,6 +75,7 @@ struct Ids {
         ids[size++] = id;
     }
     u64 bytes() const { return u64(room) * sizeof(u32); }
+    u64 bytes_used() const { return u64(size) * sizeof(u32); }
 
     VIEWLET_COLD void grow() {
         room = room ? 2 * room : 16;
@@ -151,6 +152,26 @@ struct Segments {
         if (--size == 0) return forget();
         __builtin_memcpy(address(id, object), &gap, sizeof gap);
         gap = id;
+    }
+
+    // The ids that will be taken next, in this order.
+    template <class Visit>
+    void each_free(u64 object, const Visit& visit) const {
+        for (u32 id = gap; id; __builtin_memcpy(&id, address(id, object), sizeof id)) visit(id);
+    }
+
+    // Of an empty one: every id below `end` is taken but these, which will be next in this order.
+    VIEWLET_COLD void restore(u64 object, u32 end, const Ids& free) {
+        for (; fresh < end; ++size) {
+            u32 id = take_fresh(object);
+            word(id) |= bit(id);
+        }
+        for (u32 i = free.size; i-- > 0; --size) {
+            u32 id = free.ids[i];
+            word(id) &= ~bit(id);
+            __builtin_memcpy(address(id, object), &gap, sizeof gap);
+            gap = id;
+        }
     }
 
     VIEWLET_COLD void release(u64 object) {

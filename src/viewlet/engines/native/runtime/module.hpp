@@ -1,6 +1,7 @@
 // The Python module. Nothing here depends on the program, whose MODULE describes it: it is compiled once for all.
 #pragma once
 #include "contents.hpp"
+#include "snapshot.hpp"
 #include "updates.hpp"
 
 namespace viewlet {
@@ -83,8 +84,12 @@ inline PyMethodDef METHODS[] = {
     {"size", size, METH_FASTCALL, nullptr},
     {"put", put, METH_FASTCALL, nullptr},
     {"rows", rows, METH_FASTCALL, nullptr},
+    {"changes", changes, METH_FASTCALL, nullptr},
+    {"standing", standing, METH_FASTCALL, nullptr},
     {"memory", memory, METH_FASTCALL, nullptr},
     {"reset", reset, METH_FASTCALL, nullptr},
+    {"save", save, METH_FASTCALL, nullptr},
+    {"restore", restore, METH_FASTCALL, nullptr},
     {"names", names, METH_FASTCALL, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -26,8 +26,13 @@ struct OrderedMap : Map<Key, Values, Indexes...> {
         entry.head.touched = true;
         touched.push(entry.head.id);
     }
-    VIEWLET_INLINE Entry& named(u32 id) const {
-        return *static_cast<Entry*>(this->parts().entries.address(id, sizeof(Entry)));
+    VIEWLET_INLINE Entry& named(u32 id) {
+        return *static_cast<Entry*>(Base::parts().entries.address(id, sizeof(Entry)));
+    }
+    MapParts parts() {
+        MapParts parts = Base::parts();
+        parts.touched = &touched;
+        return parts;
     }
     // One of those in `touched`, which it leaves.
     VIEWLET_INLINE Entry& next_touched() {

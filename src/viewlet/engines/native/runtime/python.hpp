@@ -34,7 +34,7 @@ struct PyModuleDef {
 
 extern PyObject _Py_NoneStruct, _Py_TrueStruct, _Py_FalseStruct;
 extern PyObject PyLong_Type, PyFloat_Type, PyUnicode_Type, PyTuple_Type, PyList_Type, PyBool_Type;
-extern PyObject *PyExc_RuntimeError, *PyExc_TypeError, *PyExc_SystemError, *PyExc_OverflowError;
+extern PyObject *PyExc_RuntimeError, *PyExc_TypeError, *PyExc_SystemError, *PyExc_OverflowError, *PyExc_OSError;
 
 PyObject* PyModule_Create2(PyModuleDef*, int);
 void Py_IncRef(PyObject*);
@@ -44,6 +44,7 @@ void PyEval_RestoreThread(PyThreadState*);
 
 void PyErr_SetString(PyObject*, const char*);
 PyObject* PyErr_Format(PyObject*, const char*, ...);
+PyObject* PyErr_SetFromErrno(PyObject*);
 PyObject* PyErr_Occurred();
 int PyErr_ExceptionMatches(PyObject*);
 void PyErr_Clear();

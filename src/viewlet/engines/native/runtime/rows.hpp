@@ -37,6 +37,10 @@ struct Bits {
     }
 };
 
+// What is asked of what a program is watched for: what changed since that was forgotten, what was there then, or to
+// forget it.
+enum class Watch : u8 { CHANGES, STANDING, FORGET };
+
 struct Rows {
     // `valid` stays empty while no NULL came. For VARCHAR `values` are the characters, `ends` where each text ends.
     struct Filled {

@@ -76,6 +76,7 @@ struct EntryHead {  // what each entry begins with; the cells of its indexes fol
     u32 id;
     bool doubted;
     bool touched{};  // noted for the ordered indexes
+    bool noted{};    // for those who watch: what it was before is kept
 };
 
 template <class... Indexes>

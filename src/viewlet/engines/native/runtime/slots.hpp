@@ -91,6 +91,18 @@ struct Slots {
 
     u64 bytes() const { return table.bytes() + old.bytes(); }
 
+    // How many there are and how many there may be; each of them, by hash as far as it goes; room for as many.
+    u32 taken() const { return used; }
+    u64 room() const { return limit; }
+    template <class Visit>
+    void each(const Visit& visit) const {
+        for (u64 i = 0; i < table.size(); ++i)
+            if (table.slots[i].id) visit(table.slots[i]);
+        for (u64 i = 0; growing && i < old.size(); ++i)
+            if (old.slots[i].id && old.home(old.slots[i].hash) >= moved) visit(old.slots[i]);
+    }
+    VIEWLET_COLD void restore(u64 room) { open(2 * room); }
+
     VIEWLET_COLD void release() {
         table.release();
         old.release();
@@ -124,6 +136,10 @@ private:
         old = table;
         growing = limit != 0;
         moved = 0;
+        open(size);
+    }
+
+    void open(u64 size) {
         limit = u32(size / 2);
         table.slots = (Slot*)allocate(size * sizeof(Slot));
         table.mask = u32(size - 1);

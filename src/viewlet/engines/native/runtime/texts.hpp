@@ -27,9 +27,7 @@ inline u64 hash_bytes(const char* start, u64 length) {
 struct Texts {
     Texts() = default;
     Texts(const Texts&) = delete;
-    ~Texts() {
-        for (u32 id = strings.first(); id; id = strings.after(id)) free(strings.at(id)->start);
-    }
+    ~Texts() { free_all(); }
 
     // Not held yet: gone with the next collect() unless hold() comes first.
     Text intern(const char* start, u64 length) {
@@ -79,10 +77,17 @@ struct Texts {
         }
     }
 
+    void clear() {
+        free_all();
+        strings.release();
+        slots.release();
+        pending.size = 0;
+        characters = 0;
+    }
+
     u32 size() const { return strings.size; }
     u64 memory() const { return strings.bytes() + slots.bytes() + pending.bytes() + characters; }
 
-private:
     struct String {
         char* start;
         u32 length, hash;
@@ -93,6 +98,11 @@ private:
     Slots slots;
     Ids pending;
     u64 characters{};
+
+private:
+    void free_all() {
+        for (u32 id = strings.first(); id; id = strings.after(id)) free(strings.at(id)->start);
+    }
 
     void suspect(u32 id) {
         if (strings.at(id)->pending) return;

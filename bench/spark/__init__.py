@@ -1,0 +1,1 @@
+"""What keeping views fresh on Spark costs, beside Spark itself: rates, overhead, growth, recomputation, cells."""

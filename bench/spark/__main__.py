@@ -1,0 +1,142 @@
+"""What keeping views fresh on Spark costs: ``python -m bench.spark``.
+
+Every measurement has a process and a Spark of its own, and ends with an answer that DuckDB checks. A wrong one, or a
+limit that is missed, ends in exit code 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+import pyspark
+from rich.console import Console
+
+from bench.engine.answers import WrongAnswerError
+from bench.ordered.plot import require_matplotlib
+from bench.spark import report
+from bench.spark.overhead import overhead
+from bench.spark.plot import plot
+from bench.spark.recompute import recompute
+from bench.spark.scale import scale
+from bench.spark.throughput import CELLS, THROUGHPUT, Setup, stream_of, throughput
+
+QUERIES = ("bsv", "q3")
+GROUPS = (100_000, 1_000_000, 10_000_000)
+
+
+class Bench:
+    """The parts of a run; each says whether its limits were kept."""
+
+    def __init__(self, options: argparse.Namespace, folder: Path) -> None:
+        self.options, self.folder = options, folder
+        self.progress = Console(stderr=True)
+        self.console = Console(width=None if sys.stdout.isatty() else 120)
+
+    def throughput(self) -> bool:
+        found = self._rates(THROUGHPUT)
+        report.show_throughput(found, self.options.warm, self.console)
+        return all(report.is_fast(setup, stretch) for (_, setup), stretch in found.items())
+
+    def cells(self) -> bool:
+        found = self._rates(CELLS)
+        report.show_cells(found, self.console)
+        return report.scales_out(found)
+
+    def _rates(self, setups: tuple[Setup, ...]) -> report.Rates:
+        warm, batches, found = self.options.warm, self.options.batches, {}
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            for name in self.options.queries:
+                with self.progress.status(f"{name}: writing events"):
+                    files = (warm + batches) * max(setup.files_to_a_batch for setup in setups)
+                    stream = stream_of(name, files, Path(folder))
+                for setup in setups:
+                    with self.progress.status(f"{name}: {setup.title}, {warm} + {batches} micro-batches"):
+                        found[name, setup] = throughput(stream, setup, warm, batches)
+        return found
+
+    def overhead(self) -> bool:
+        found = {}
+        for name in self.options.queries:
+            with self.progress.status(f"{name}: micro-batches of few rows"):
+                found[name] = overhead(name, self.options.warm, self.options.batches, self.folder)
+        report.show_overhead(found, self.console)
+        return all(map(report.is_light, found.values()))
+
+    def scale(self) -> bool:
+        found = []
+        for groups in sorted(self.options.groups):
+            with self.progress.status(f"{groups:,} groups of state"):
+                found.append(scale(groups, self.options.warm, self.options.batches, self.folder))
+        report.show_scale(found, self.console)
+        if self.options.plot is not None:
+            plot(found, self.options.plot)
+        return report.is_flat(found)
+
+    def recompute(self) -> bool:
+        found = {}
+        for name in self.options.queries:
+            with self.progress.status(f"{name}: maintained, and run again as Spark SQL"):
+                found[name] = recompute(name, self.options.warm, self.options.batches, self.folder)
+        report.show_recompute(found, self.console)
+        return all(map(report.is_worth_it, found.values()))
+
+
+PARTS: dict[str, Callable[[Bench], bool]] = {
+    "throughput": Bench.throughput,
+    "overhead": Bench.overhead,
+    "scale": Bench.scale,
+    "recompute": Bench.recompute,
+    "cells": Bench.cells,
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = _options(arguments)
+    if options.plot is not None:
+        require_matplotlib()
+    with tempfile.TemporaryDirectory(prefix="bench-spark-") as folder:
+        bench = Bench(options, Path(folder))
+        load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+        where = f"{os.cpu_count()} cores, load {load}, Python {platform.python_version()}, Spark {pyspark.__version__}"
+        bench.console.print(where, highlight=False)
+        try:
+            kept = [PARTS[part](bench) for part in options.parts]
+        except WrongAnswerError as wrong:
+            bench.progress.print(f"[bold red]wrong answer:[/] {wrong}", highlight=False)
+            return 1
+    return 0 if all(kept) else 1
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.spark", description=__doc__.splitlines()[0])
+    parser.add_argument("--parts", type=_among(PARTS), default=list(PARTS), help="default: %(default)s")
+    parser.add_argument("--queries", type=_among(QUERIES), default=list(QUERIES), help="default: %(default)s")
+    parser.add_argument("--warm", type=int, default=25, help="micro-batches before the measured ones")
+    parser.add_argument("--batches", type=int, default=25, help="micro-batches that are measured")
+    parser.add_argument("--groups", type=_numbers, default=list(GROUPS), help="of state (default: %(default)s)")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the scale of cost there: .svg, .png, .pdf")
+    return parser.parse_args(arguments)
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(number.replace("_", "")) for number in text.split(",")]
+
+
+def _among(known: Collection[str]) -> Callable[[str], list[str]]:
+    def split(text: str) -> list[str]:
+        names = [name.strip() for name in text.split(",")]
+        if unknown := [name for name in names if name not in known]:
+            raise argparse.ArgumentTypeError(f"no {unknown[0]!r}: choose from {', '.join(known)}")
+        return names
+
+    return split
+
+
+if __name__ == "__main__":
+    sys.exit(main())

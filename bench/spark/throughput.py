@@ -1,0 +1,90 @@
+"""Events per second, end to end: from Parquet files to views whose state is durable, on one core and on two."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.engine.answers import answer, check
+from bench.engine.workload import SEED, Row, Workload
+from bench.spark.events import EventFiles, event_tables, write_events
+from bench.spark.machine import apart
+from bench.spark.run import Stretch, maintained, script_of, shown, spark_with
+from viewlet.workloads import bulk
+from viewlet.workloads.queries import FINANCE, PAPER_QUERIES
+
+ROWS = 100_000  # to a file
+NOT_READ = 101_000  # rows of part, supplier and partsupp, which come first
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """``pinned`` is how many cores all processes together may use; None: as many as there are."""
+
+    title: str
+    cores: int
+    cells: int
+    pinned: int | None = None
+    files_to_a_batch: int = 1
+
+    @property
+    def rows(self) -> int:
+        return ROWS * self.files_to_a_batch
+
+
+LARGER = 4
+ON_ONE_CORE = Setup("1 cell, 1 core", 1, 1, pinned=1)
+ONE_CELL = Setup("1 cell", 1, 1)
+TWO_CELLS = Setup("2 cells", 2, 2)
+THROUGHPUT = (ON_ONE_CORE, ONE_CELL, TWO_CELLS)
+LARGER_ON_ONE_CORE = Setup("1 cell, 1 core", 1, 1, pinned=1, files_to_a_batch=LARGER)
+LARGER_ONE_CELL = Setup("1 cell", 2, 1, files_to_a_batch=LARGER)
+LARGER_TWO_CELLS = Setup("2 cells", 2, 2, files_to_a_batch=LARGER)
+CELLS = (LARGER_ON_ONE_CORE, LARGER_ONE_CELL, LARGER_TWO_CELLS)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A query's stream of so many files, and where they are."""
+
+    workload: Workload
+    files: EventFiles
+
+    @property
+    def name(self) -> str:
+        return self.workload.name
+
+
+def stream_of(name: str, files: int, folder: Path) -> Stream:
+    w = _workload(name, files * ROWS)
+    return Stream(w, write_events(folder / name, event_tables(w.stream, ROWS)))
+
+
+def _workload(name: str, events: int) -> Workload:
+    """As in the paper: some ten thousand bids, some thirty thousand orders with their lineitems."""
+    query = PAPER_QUERIES[name]
+    if query.schema == FINANCE:
+        return Workload(query, bulk.order_book(SEED, events, sides=query.relations), warm=0)
+    mine = bulk.tpch(SEED, events + NOT_READ).only(query.relations)
+    return Workload(query, mine.between(0, events), warm=0)
+
+
+def throughput(stream: Stream, setup: Setup, warm: int, batches: int) -> Stretch:
+    """The micro-batches after ``warm`` others, in which the JVM compiles its code."""
+    needed = (warm + batches) * setup.files_to_a_batch
+    query, right = stream.workload.query, answer(stream.workload, stream.workload.stream.between(0, needed * ROWS))
+    found, rows = apart(setup.pinned, _measured, query.name, stream.files, setup, warm, batches)
+    check(f"{query.name} on Spark, {setup.title}, after {needed * ROWS:,} events", rows, right)
+    return found
+
+
+def _measured(name: str, files: EventFiles, setup: Setup, warm: int, batches: int) -> tuple[Stretch, list[Row]]:
+    script, many = script_of(PAPER_QUERIES[name]), setup.files_to_a_batch
+    with (
+        tempfile.TemporaryDirectory(dir=files.folder.parent) as scratch,
+        spark_with(setup.cores) as spark,
+        maintained(spark, script, files, Path(scratch), cells=setup.cells, files_to_a_batch=many) as (running, views),
+    ):
+        running.take(warm)
+        return running.take(batches), shown(views[name])

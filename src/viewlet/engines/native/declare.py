@@ -1,0 +1,75 @@
+"""C++ declarations: structs that are keys, and constant tables of what the bridge must know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from viewlet.engines.native.layout import Field
+from viewlet.engines.native.terms import type_of
+from viewlet.program.trigger import ResultColumn
+from viewlet.program.typing import Exact, Kind
+from viewlet.schema import Type
+
+
+def struct(name: str, fields: Iterable[Field], comment: str) -> str:
+    """A key: identity and hash go field by field."""
+    fields = tuple(fields)
+    same = " && ".join(f"same({f.name}, other.{f.name})" for f in fields) or "true"
+    other = "other" if fields else ""
+    return "\n".join(
+        [
+            f"struct {name} {{  // {comment}",
+            *(f"    {field_type(f)} {f.name}{{}};" for f in fields),
+            f"    bool operator==(const {name}& {other}) const {{ return {same}; }}",
+            f"    u64 hash() const {{ return {hash_of(f.name for f in fields)}; }}",
+            "};",
+        ]
+    )
+
+
+def field_type(f: Field) -> str:
+    return f"Opt<{type_of(f.kind)}>" if f.nullable else type_of(f.kind)
+
+
+def hash_of(names: Iterable[str]) -> str:
+    text = "START"
+    for name in names:
+        text = f"mix({text}, {name})"
+    return text
+
+
+def table(type_: str, name: str, entries: list[str]) -> list[str]:
+    """C++ knows no arrays of length 0."""
+    if not entries:
+        return [f"inline constexpr Nothing {name};"]
+    return [f"inline constexpr {type_} {name}[] = {{", *(f"    {e}," for e in entries), "};"]
+
+
+def column(name: str, f: Field, struct: str, type_: Type | None) -> str:
+    """``type_`` is None for a column of a key, which only takes cells."""
+    scale = f.kind.scale if isinstance(f.kind, Exact) else 0
+    places = f"{type_.precision if type_ else 0}, {scale}, offsetof({struct}, {f.name})"
+    sql = f", Sql::{type_.kind}" if type_ else ""
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'{{"{escaped}", {cell_of(f.kind)}, {flag(f.nullable)}, {places}{sql}}}'
+
+
+def cell_of(kind: Kind) -> str:
+    names = {"i64": "I64", "i128": "I128", "double": "F64", "Text": "TEXT", "bool": "BOOL"}
+    return f"Cell::{names[type_of(kind)]}"
+
+
+def shown_column(column: ResultColumn) -> str:
+    """Of a result."""
+    type_ = column.type
+    return f'{{"{column.name}", Sql::{type_.kind}, {type_.precision}, {type_.scale}, {flag(column.nullable)}}}'
+
+
+def flag(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def c_string(text: str) -> str:
+    data = text.encode()
+    escaped = "".join(chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in data)
+    return f'"{escaped}", {len(data)}'

@@ -1,0 +1,145 @@
+"""A job's rows read or generated in this process, batch by batch, for the engine in this process."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+
+from viewlet.arrow import arrow_type
+from viewlet.errors import DataError, Error
+from viewlet.jobs.source import Files, OrderBook, Source, Tpch
+from viewlet.schema import Relation
+from viewlet.workloads.streams import NATION
+
+OP = "op"
+
+
+def static_tables(relations: Iterable[Relation], sources: Mapping[str, Source]) -> dict[str, pa.Table]:
+    return {r.name: pa.concat_tables(_whole(r, sources[r.name])) for r in relations if r.static}
+
+
+def _whole(relation: Relation, source: Source) -> Iterator[pa.Table]:
+    if isinstance(source, Files):
+        yield from (_read(relation, source, file) for file in _found(relation, source))
+    else:
+        columns = [c.name for c in relation.columns]
+        yield pa.Table.from_pylist([dict(zip(columns, row, strict=True)) for row in NATION])
+
+
+def batches(relations: Iterable[Relation], sources: Mapping[str, Source]) -> Iterator[list[pa.RecordBatch]]:
+    """Steps of the streams together; each is a list of batches of events, in order."""
+    streams = {r.name: r for r in relations if not r.static}
+    read = {name: source for name in streams if isinstance(source := sources[name], Files)}
+    generated = dict.fromkeys(sources[name] for name in streams if name not in read)
+    feeds = [_from_files(streams, read)]
+    feeds += [_from_generator(source, [n for n in streams if sources[n] == source]) for source in generated]
+    while step := [batch for feed in feeds for batch in next(feed, [])]:
+        yield step
+
+
+def _from_generator(source: Source, names: list[str]) -> Iterator[list[pa.RecordBatch]]:
+    from viewlet.workloads import bulk  # needs numpy
+
+    match source:
+        case OrderBook():
+            events = bulk.order_book(source.seed, source.events, live=source.live, brokers=source.brokers)
+        case Tpch():
+            events = bulk.tpch(source.seed, source.events, scale=source.scale, live=source.live)
+        case Files():
+            raise AssertionError("not generated")
+    return ([batch] for batch in events.only(names).batches(source.events_per_batch, "structs"))
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def _from_files(streams: Mapping[str, Relation], sources: Mapping[str, Files]) -> Iterator[list[pa.RecordBatch]]:
+    """In a step, what comes comes before what goes: files say which rows are in a batch, not in which order."""
+    files = {name: _found(streams[name], source) for name, source in sources.items()}
+    for step in count():
+        chosen = {
+            name: files[name][step * source.files_per_batch : (step + 1) * source.files_per_batch]
+            for name, source in sources.items()
+        }
+        if not any(chosen.values()):
+            return
+        events = [
+            _events(streams[name], _read(streams[name], sources[name], file))
+            for name, some in chosen.items()
+            for file in some
+        ]
+        comes = [batch.filter(pc.greater(batch.column(OP), 0)) for batch in events]
+        goes = [batch.filter(pc.less(batch.column(OP), 0)) for batch in events]
+        yield [batch for batch in (*comes, *goes) if batch.num_rows]
+
+
+def _found(relation: Relation, source: Files) -> list[str]:
+    """By name; hidden ones and marks like ``_SUCCESS`` are no data."""
+    inside = os.path.join(source.path, "*") if os.path.isdir(source.path) else source.path
+    found = [f for f in sorted(glob.glob(inside)) if Path(f).is_file() and not Path(f).name.startswith((".", "_"))]
+    if not found:
+        raise Error(f"{relation.name}: there is no file {source.path}")
+    return found
+
+
+def _read(relation: Relation, source: Files, file: str) -> pa.Table:
+    """The relation's columns with their types, and ``op`` where the file has it."""
+    types = {c.name: arrow_type(c.type) for c in relation.columns}
+    try:
+        if source.format == "csv":
+            options = pyarrow.csv.ConvertOptions(
+                column_types={**types, OP: pa.int64()},
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            )
+            table = pyarrow.csv.read_csv(file, convert_options=options)
+        else:
+            table = pyarrow.parquet.read_table(file)
+        if missing := [name for name in types if name not in table.column_names]:
+            there = ", ".join(table.column_names)
+            raise DataError(f"{file} has no such column; it has {there}", relation=relation.name, column=missing[0])
+        ops = [(OP, pa.int64())] if OP in table.column_names else []
+        return table.select([*types, *(name for name, _ in ops)]).cast(pa.schema([*types.items(), *ops]))
+    except (pa.ArrowException, ValueError) as error:
+        raise DataError(f"{file} cannot be read: {error}", relation=relation.name) from error
+
+
+def _events(relation: Relation, table: pa.Table) -> pa.RecordBatch:
+    if OP not in table.column_names:
+        table = table.append_column(OP, pa.repeat(pa.scalar(1, pa.int64()), table.num_rows))
+    names = [c.name for c in relation.columns]
+    columns = [table[name].combine_chunks() for name in names]
+    rows = pa.StructArray.from_arrays(columns, names)
+    named = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int8()), len(rows)), [relation.name])
+    return pa.record_batch({OP: table[OP].combine_chunks(), "relation": named, relation.name: rows})
+
+
+# -- all of it ---------------------------------------------------------------------------------------------------------
+
+
+def live_rows(relations: Iterable[Relation], sources: Mapping[str, Source]) -> dict[str, list[pa.Table]]:
+    """By relation, tables of its columns and ``op``: whose sums are the rows that are there at the end."""
+    relations = list(relations)
+    found: dict[str, list[pa.Table]] = {r.name: [] for r in relations}
+    for name, table in static_tables(relations, sources).items():
+        found[name].append(table.append_column(OP, pa.repeat(pa.scalar(1, pa.int64()), table.num_rows)))
+    for step in batches(relations, sources):
+        for batch in step:
+            for name in {*batch.column("relation").dictionary.to_pylist()}:
+                found[name].append(_of_relation(batch, name))
+    return found
+
+
+def _of_relation(batch: pa.RecordBatch, name: str) -> pa.Table:
+    mine = batch.filter(batch.column(name).is_valid())
+    rows = pa.Table.from_struct_array(mine.column(name))
+    return rows.append_column(OP, mine.column(OP).cast(pa.int64()))

@@ -1,0 +1,175 @@
+"""A job at work: batch after batch until its sources end, on the engine in this process or on Spark."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+
+from viewlet.compilation import Dialect
+from viewlet.database import Database, connect
+from viewlet.errors import Error
+from viewlet.jobs import local
+from viewlet.jobs.source import sources_of
+from viewlet.jobs.verify import Row, difference, expected
+from viewlet.sql.translate import translate
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
+
+POLL = 0.1  # seconds
+
+
+@dataclass(frozen=True)
+class Options:
+    strategy: str
+    dialect: Dialect
+    master: str | None
+    cells: int | None
+    checkpoint: str | None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """After a batch: how many there were, rows in all, seconds of the last one, and what Spark alone knows."""
+
+    batches: int
+    rows: int
+    seconds: float
+    engine: str
+    cells: int | None = None
+    state_bytes: int | None = None
+    waiting: str = ""
+
+
+class Run(Protocol):
+    """Closed when it is over, however it ended."""
+
+    views: tuple[str, ...]
+
+    def batches(self) -> Iterator[Progress]: ...
+
+    def rows(self, view: str, at_most: int | None = None) -> list[Row]: ...
+
+    def live_rows(self) -> Mapping[str, list[pa.Table]]: ...
+
+    def close(self) -> None: ...
+
+
+def start(script: str, engine: str, options: Options) -> Run:
+    return SparkRun(script, options) if engine == "spark" else LocalRun(script, options)
+
+
+def wrong_views(run: Run, script: str, dialect: Dialect) -> dict[str, str]:
+    """What is wrong with each view whose query, evaluated anew over the rows that are left, has another answer."""
+    relations = translate(script, dialect).relations
+    right = expected(script, dialect, relations, run.live_rows())
+    found = {view: difference(run.rows(view), right[view]) for view in run.views}
+    return {view: what for view, what in found.items() if what is not None}
+
+
+class LocalRun:
+    def __init__(self, script: str, options: Options) -> None:
+        translated = translate(script, options.dialect)
+        self._relations = translated.relations
+        self._sources = sources_of(self._relations)
+        self.views = tuple(result.name for result in translated.results)
+        self._db: Database = connect(strategy=options.strategy, dialect=options.dialect, wait_native=True)
+        self._db.execute(script)
+
+    def batches(self) -> Iterator[Progress]:
+        for name, table in local.static_tables(self._relations, self._sources).items():
+            self._db.insert(name, table)
+        rows = 0
+        for number, step in enumerate(local.batches(self._relations, self._sources)):
+            started = time.perf_counter()
+            for batch in step:
+                self._db.apply(batch)
+                rows += batch.num_rows
+            yield Progress(number + 1, rows, time.perf_counter() - started, self._db.tier)
+
+    def rows(self, view: str, at_most: int | None = None) -> list[Row]:
+        rows = self._db.view(view).rows()
+        return rows if at_most is None else sorted(rows, key=str)[:at_most]
+
+    def live_rows(self) -> Mapping[str, list[pa.Table]]:
+        return local.live_rows(self._relations, self._sources)
+
+    def close(self) -> None:
+        self._db.close()
+
+
+class SparkRun:
+    def __init__(self, script: str, options: Options) -> None:
+        from viewlet.jobs.spark import Frames
+        from viewlet.spark import maintain, session
+
+        translated = translate(script, options.dialect)
+        sources = sources_of(translated.relations)
+        self.views = tuple(result.name for result in translated.results)
+        self._scratch = tempfile.TemporaryDirectory(prefix="viewlet-run-")
+        self._spark = session(options.master)
+        self._frames = Frames(self._spark, translated.relations, sources, self._scratch.name)
+        self._views = maintain(
+            self._spark,
+            script,
+            self._frames.sources(),
+            options.checkpoint,
+            cells=options.cells,
+            strategy=options.strategy,
+            dialect=options.dialect,
+            trigger={"availableNow": True},
+        )
+
+    def batches(self) -> Iterator[Progress]:
+        query, seen, rows, over = self._views.query, 0, 0, False
+        while not over:
+            over = self._is_over()
+            for done in [p for p in query.recentProgress if p.batchId >= seen]:
+                seen, rows = done.batchId + 1, rows + done.numInputRows
+                yield self._progress(done, rows)
+
+    def _progress(self, done: StreamingQueryProgress, rows: int) -> Progress:
+        cells = next((p for p in reversed(self._views.progress) if p["batch"] == done.batchId), {})
+        waiting = [int(source.metrics.get("numFilesOutstanding", 0)) for source in done.sources]
+        return Progress(
+            done.batchId + 1,
+            rows,
+            done.durationMs["triggerExecution"] / 1000,
+            f"spark, {cells.get('engine', '')}",
+            cells.get("cells"),
+            cells.get("state_bytes"),
+            f"{max(waiting, default=0)} files",
+        )
+
+    def _is_over(self) -> bool:
+        if self._views.query.isActive:
+            time.sleep(POLL)
+            return False
+        from pyspark.errors import StreamingQueryException
+
+        try:
+            self._views.query.awaitTermination()
+        except StreamingQueryException as error:
+            raise Error(_reason(str(error))) from error
+        return True
+
+    def rows(self, view: str, at_most: int | None = None) -> list[Row]:
+        frame = self._views[view]
+        frame = frame if at_most is None else frame.orderBy(*frame.columns).limit(at_most)
+        return [tuple(row) for row in frame.collect()]
+
+    def live_rows(self) -> Mapping[str, list[pa.Table]]:
+        return {name: [frame.toArrow()] for name, frame in self._frames.live_rows().items()}
+
+    def close(self) -> None:
+        self._views.stop()
+        self._scratch.cleanup()
+
+
+def _reason(text: Any) -> str:
+    return str(text)

@@ -1,0 +1,105 @@
+"""The proof of a run: DuckDB evaluates every view anew over the rows that are left."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pyarrow as pa
+
+from viewlet.compilation import Dialect
+from viewlet.errors import Error
+from viewlet.schema import Relation
+from viewlet.sql.parse import Statement, parse
+from viewlet.sql.source import Source, script_text
+from viewlet.workloads.queries import sum_of_nothing_is_zero
+
+OP = "op"
+RELATIVE = 1e-9  # between two ways of adding up the same doubles
+Row = tuple[Any, ...]
+
+
+def expected(
+    script: str, dialect: Dialect, relations: Iterable[Relation], events: Mapping[str, Iterable[pa.Table]]
+) -> dict[str, list[Row]]:
+    """The rows of each view; ``events`` has for each relation tables of its columns and ``op``."""
+    duckdb = _duckdb()
+    with duckdb.connect() as connection:
+        for relation in relations:
+            columns = ", ".join(f'"{c.name}" {c.type}' for c in relation.columns)
+            names = ", ".join(f'"{c.name}"' for c in relation.columns)
+            connection.execute(f'CREATE TABLE "{relation.name}" ({columns})')
+            connection.execute(f"CREATE TEMP TABLE arrived ({columns}, {OP} BIGINT)")
+            for table in events[relation.name]:
+                connection.register("given", table)
+                connection.execute(f"INSERT INTO arrived BY NAME SELECT {names}, {OP} FROM given")
+            net = f"SELECT {names}, CAST(sum({OP}) AS BIGINT) AS n FROM arrived GROUP BY ALL HAVING n > 0"
+            connection.execute(f'INSERT INTO "{relation.name}" SELECT {names} FROM ({net}), range(n)')
+            connection.execute("DROP TABLE arrived")
+        views = [s for s in parse(Source(script_text(script))) if s.kind == "VIEW"]
+        return {view.name: connection.execute(_create(view, dialect)).fetchall() for view in views}
+
+
+def _duckdb() -> Any:
+    try:
+        import duckdb
+    except ImportError as missing:
+        raise Error("views are verified by DuckDB: pip install duckdb") from missing
+    return duckdb
+
+
+def _create(view: Statement, dialect: Dialect) -> str:
+    """Later views may read this one."""
+    query = view.tree.sql(dialect="duckdb")
+    columns = "" if view.columns is None else "(" + ", ".join(f'"{name}"' for name in view.columns) + ")"
+    select = query if dialect == "sql" else sum_of_nothing_is_zero(query)
+    return f'CREATE VIEW "{view.name}" {columns} AS {select}; SELECT * FROM "{view.name}"'
+
+
+def difference(ours: Iterable[Row], theirs: Iterable[Row]) -> str | None:
+    """What differs between two multisets of rows, or None; doubles may differ by rounding.
+
+    >>> difference([(1, 0.1 + 0.2)], [(1, 0.3)])
+    >>> difference([(1, 0.5)], [(1, 0.25)])
+    'has (1, 0.5), which should be (1, 0.25)'
+    """
+    left, right = _classes(ours), _classes(theirs)
+    for key in dict.fromkeys((*left, *right)):
+        for mine, other in zip(left[key], right[key], strict=False):
+            if not _close(mine, other):
+                return f"has {mine}, which should be {other}"
+        if len(left[key]) != len(right[key]):
+            shown = (left[key] or right[key])[0]
+            return f"has {len(left[key])} rows like {shown}, which should be {len(right[key])}"
+    return None
+
+
+def _classes(rows: Iterable[Row]) -> defaultdict[Row, list[Row]]:
+    """Rows that can only differ in their doubles, those in order."""
+    found: defaultdict[Row, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[tuple(_exact(value) for value in row)].append(row)
+    for rows_ in found.values():
+        rows_.sort(key=lambda row: [value for value in row if isinstance(value, float)])
+    return found
+
+
+def _exact(value: Any) -> Any:
+    match value:
+        case bool() | None:
+            return str(value)
+        case float():
+            return "a double"
+        case int() | Decimal():
+            return Fraction(value)
+        case _:
+            return value
+
+
+def _close(mine: Row, other: Row) -> bool:
+    doubles = ((x, y) for x, y in zip(mine, other, strict=True) if isinstance(x, float) and isinstance(y, float))
+    return all(math.isclose(x, y, rel_tol=RELATIVE) for x, y in doubles)

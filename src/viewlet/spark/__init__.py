@@ -1,0 +1,16 @@
+"""Views over Spark streams: the same native program in every cell of a grid, exactly once.
+
+``maintain`` keeps the views of a SQL script fresh over streaming DataFrames; ``session`` makes a Spark session where
+there is none.
+"""
+
+try:
+    import pyspark  # noqa: F401
+except ImportError as missing:
+    raise ImportError("viewlet.spark needs PySpark: pip install 'viewlet[spark]'") from missing
+
+from viewlet.spark.maintain import maintain
+from viewlet.spark.session import session
+from viewlet.spark.views import Views
+
+__all__ = ["Views", "maintain", "session"]

@@ -1,0 +1,212 @@
+"""What is durable of a cell: a chain of log files and snapshots, as values that a manifest can hold.
+
+A cell's *version* is the batch that it applied last and the attempt that did so. Two attempts of one batch make two
+versions, so nobody who asks for one can mistake the other for it, and only the driver says which of them counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Json = dict[str, Any]
+KEPT_SNAPSHOTS = 2  # should the newer one be broken, the older one and the logs after it come to the same state
+
+
+@dataclass(frozen=True)
+class File:
+    """``path`` is below the store's root; length and digest say whether it is still what was written."""
+
+    path: str
+    bytes: int
+    digest: str
+
+    def to_json(self) -> list[Any]:
+        return [self.path, self.bytes, self.digest]
+
+    @staticmethod
+    def from_json(data: list[Any]) -> File:
+        return File(*data)
+
+
+@dataclass(frozen=True)
+class Version:
+    """``log`` is the id of the attempt whose log made the version."""
+
+    batch: int = -1
+    log: str = ""
+
+
+START = Version()  # of a cell that nothing was applied to
+
+
+@dataclass(frozen=True)
+class Log:
+    """One micro-batch of a cell: its events, and what they changed in each view that the cell publishes."""
+
+    batch: int
+    id: str
+    file: File
+    changes: Mapping[str, File]
+    rows: int
+
+    @property
+    def version(self) -> Version:
+        return Version(self.batch, self.id)
+
+    def to_json(self) -> Json:
+        return {
+            "batch": self.batch,
+            "id": self.id,
+            "file": self.file.to_json(),
+            "changes": _files_to_json(self.changes),
+            "rows": self.rows,
+        }
+
+    @staticmethod
+    def from_json(data: Json) -> Log:
+        file, changes = File.from_json(data["file"]), _files_from_json(data["changes"])
+        return Log(data["batch"], data["id"], file, changes, data["rows"])
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A cell's whole state at a version, and all rows of each view that it publishes."""
+
+    version: Version
+    file: File
+    bases: Mapping[str, File]
+
+    def to_json(self) -> Json:
+        version = [self.version.batch, self.version.log]
+        return {"version": version, "file": self.file.to_json(), "bases": _files_to_json(self.bases)}
+
+    @staticmethod
+    def from_json(data: Json) -> Snapshot:
+        bases = _files_from_json(data["bases"])
+        return Snapshot(Version(*data["version"]), File.from_json(data["file"]), bases)
+
+
+@dataclass(frozen=True)
+class ViewFiles:
+    """A cell's rows of a view: those of ``base`` and of ``changes``, equal ones together, their weights summed."""
+
+    base: File | None
+    changes: tuple[File, ...]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The last snapshots, oldest first, and the logs after the oldest of them (all, while there are fewer than two)."""
+
+    snapshots: tuple[Snapshot, ...] = ()
+    logs: tuple[Log, ...] = ()
+
+    @property
+    def version(self) -> Version:
+        if self.logs:
+            return self.logs[-1].version
+        return self.snapshots[-1].version if self.snapshots else START
+
+    @property
+    def base(self) -> Snapshot | None:
+        return self.snapshots[-1] if self.snapshots else None
+
+    def followed(self, log: Log, snapshot: Snapshot | None = None) -> Chain:
+        """The chain after one more batch. A snapshot is left out if it is of a version that is not on the chain (a
+        loser's), or no newer than another (made by a cell that was given up meanwhile)."""
+        logs = (*self.logs, log)
+        if snapshot is None or all(snapshot.version != known.version for known in Chain(self.snapshots, logs).recent):
+            return Chain(self.snapshots, logs)
+        snapshots = (*self.snapshots, snapshot)[-KEPT_SNAPSHOTS:]
+        whole = Chain(snapshots, logs)
+        return Chain(snapshots, whole.after(snapshots[0]) if len(snapshots) == KEPT_SNAPSHOTS else logs)
+
+    def after(self, snapshot: Snapshot | None) -> tuple[Log, ...]:
+        """The logs that lead from a snapshot (None: from nothing) to the chain's version."""
+        return tuple(log for log in self.logs if snapshot is None or log.batch > snapshot.version.batch)
+
+    @property
+    def recent(self) -> tuple[Log, ...]:
+        """The logs after the newest snapshot."""
+        return self.after(self.base)
+
+    def view(self, name: str) -> ViewFiles:
+        base = self.base
+        files = tuple(log.changes[name] for log in self.recent if name in log.changes)
+        return ViewFiles(None if base is None else base.bases.get(name), files)
+
+    def files(self) -> Iterator[File]:
+        for snapshot in self.snapshots:
+            yield snapshot.file
+            yield from snapshot.bases.values()
+        for log in self.logs:
+            yield log.file
+            yield from log.changes.values()
+
+    def to_json(self) -> Json:
+        return {"snapshots": [s.to_json() for s in self.snapshots], "logs": [log.to_json() for log in self.logs]}
+
+    @staticmethod
+    def from_json(data: Json) -> Chain:
+        snapshots = tuple(map(Snapshot.from_json, data["snapshots"]))
+        return Chain(snapshots, tuple(map(Log.from_json, data["logs"])))
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a cell was reached last: a hint, never the truth."""
+
+    host: str
+    port: int
+
+    def to_json(self) -> list[Any]:
+        return [self.host, self.port]
+
+    @staticmethod
+    def from_json(data: list[Any]) -> Address:
+        return Address(*data)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What counts of all files once ``batch`` is done. ``offsets`` is the digest of what the sources gave to it."""
+
+    batch: int
+    offsets: str
+    cells: Mapping[str, Chain]
+    addresses: Mapping[str, Address] = field(default_factory=dict)
+    progress: Mapping[str, Any] = field(default_factory=dict)
+
+    def changes(self) -> dict[str, list[str]]:
+        """View ↦ the files that say what this batch changed in it."""
+        found: dict[str, list[str]] = {}
+        for chain in self.cells.values():
+            for log in chain.logs[-1:]:
+                for view, file in log.changes.items() if log.batch == self.batch else ():
+                    found.setdefault(view, []).append(file.path)
+        return found
+
+    def to_json(self) -> Json:
+        return {
+            "batch": self.batch,
+            "offsets": self.offsets,
+            "cells": {name: chain.to_json() for name, chain in self.cells.items()},
+            "addresses": {name: address.to_json() for name, address in self.addresses.items()},
+            "progress": dict(self.progress),
+        }
+
+    @staticmethod
+    def from_json(data: Json) -> Manifest:
+        cells = {name: Chain.from_json(chain) for name, chain in data["cells"].items()}
+        addresses = {name: Address.from_json(address) for name, address in data["addresses"].items()}
+        return Manifest(data["batch"], data["offsets"], cells, addresses, data["progress"])
+
+
+def _files_to_json(files: Mapping[str, File]) -> dict[str, list[Any]]:
+    return {name: file.to_json() for name, file in files.items()}
+
+
+def _files_from_json(data: Mapping[str, list[Any]]) -> dict[str, File]:
+    return {name: File.from_json(file) for name, file in data.items()}

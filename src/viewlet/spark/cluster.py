@@ -1,0 +1,124 @@
+"""Errands where the data is: the checkpoint may be out of reach for whoever calls ``maintain`` (Spark Connect)."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from viewlet.errors import CorruptError, Error
+from viewlet.spark.chain import Address, Manifest
+from viewlet.spark.manifest import newest_manifest, read_manifest, write_manifest
+from viewlet.spark.store import Store
+
+A = TypeVar("A")
+RECENT = 100  # batches whose progress is looked up
+
+
+def on_cluster(spark: SparkSession, errand: Callable[[], A]) -> A:
+    """What ``errand`` answers, or raises, when some executor runs it."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            try:
+                answer: object = errand()
+            except Error as error:
+                answer = error
+            yield pa.RecordBatch.from_pydict({"answer": [pickle.dumps(answer)]})
+
+    rows = spark.range(0, 1, 1, 1).mapInArrow(run, "answer binary").collect()
+    answer = pickle.loads(rows[0].answer)
+    if isinstance(answer, Error):
+        raise answer
+    return answer  # type: ignore[no-any-return]
+
+
+# -- errands -----------------------------------------------------------------------------------------------------------
+
+
+def last_committed(checkpoint: str) -> int:
+    """Spark's last commit; before the first one, the newest of our own batches before the stream."""
+    committed = [int(name) for name in Store(checkpoint).names("commits") if name.isdigit()]
+    if committed:
+        return max(committed)
+    before = newest_manifest(Store.of(checkpoint), -1)
+    if before is None:
+        raise CorruptError(f"{checkpoint} holds no state of a maintained script")
+    return before.batch
+
+
+def _manifest(checkpoint: str, batch: int) -> Manifest:
+    found = read_manifest(Store.of(checkpoint), batch)
+    if found is None:
+        raise Error(f"there is no state of batch {batch} in {checkpoint}: it is deleted by now, or never was")
+    return found
+
+
+def view_files(checkpoint: str, batch: int | None, views: tuple[str, ...]) -> dict[str, list[str]]:
+    """The Parquet files that make up each view as of a batch, the last committed one unless told."""
+    store = Store.of(checkpoint)
+    manifest = _manifest(checkpoint, last_committed(checkpoint) if batch is None else batch)
+    parts = {view: [chain.view(view) for chain in manifest.cells.values()] for view in views}
+    return {
+        view: [
+            store.path_of(file.path) for part in found for file in ((part.base,) if part.base else ()) + part.changes
+        ]
+        for view, found in parts.items()
+    }
+
+
+def batches_done(checkpoint: str) -> list[int]:
+    """The batches that published their changes: all there ever were."""
+    return [int(name.removesuffix(".json")) for name in Store.of(checkpoint).names("published")]
+
+
+def newest_state(checkpoint: str) -> Manifest | None:
+    return newest_manifest(Store.of(checkpoint))
+
+
+def save_manifest(checkpoint: str, manifest: Manifest) -> None:
+    write_manifest(Store.of(checkpoint), manifest)
+
+
+def recent_progress(checkpoint: str) -> list[Any]:
+    last, store = last_committed(checkpoint), Store.of(checkpoint)
+    found = [read_manifest(store, batch) for batch in range(max(0, last - RECENT), last + 1)]
+    return [manifest.progress for manifest in found if manifest]
+
+
+def known_addresses(checkpoint: str) -> list[Address]:
+    newest = newest_state(checkpoint)
+    return list(newest.addresses.values()) if newest else []
+
+
+def read_changes(
+    store_uri: str, view: str, since: int | None
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """From what batches published to the changed rows of one view."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        store = Store(store_uri)
+        for batch in batches:
+            for text in batch.column(0).to_pylist():
+                published = json.loads(text)
+                if since is None or published["batch"] >= since:
+                    for path in published["changes"].get(view, ()):
+                        yield from _rows(store, view, published["batch"], path)
+
+    return run
+
+
+def _rows(store: Store, view: str, batch: int, path: str) -> Iterator[pa.RecordBatch]:
+    try:
+        data = store.read(path)
+    except FileNotFoundError:
+        raise Error(
+            f"the changes of {view} in batch {batch} are deleted by now: read them in time, raise `retain`, or begin "
+            f"later with changes({view!r}, since=…)"
+        ) from None
+    yield from pq.read_table(pa.BufferReader(data)).to_batches()

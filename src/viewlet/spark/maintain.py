@@ -1,0 +1,190 @@
+"""``maintain``: streaming DataFrames and a SQL script in, views that stay fresh out."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import time
+from collections.abc import Mapping
+from functools import partial, reduce
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from viewlet.errors import Error
+from viewlet.schema import Relation
+from viewlet.spark.client import new_run
+from viewlet.spark.cluster import batches_done, newest_state, on_cluster, save_manifest
+from viewlet.spark.pipeline import Pipeline, pipeline_of, prepare, works
+from viewlet.spark.route import OP, Slots, check_source, route, slots_of, spark_type
+from viewlet.spark.runner import HISTORY, OPENING, Runner, run_batch
+from viewlet.spark.stage import NOBODY
+from viewlet.spark.store import Store
+from viewlet.spark.views import Views
+from viewlet.sql.scope import Dialect
+
+Frames = Mapping[str, DataFrame]
+RETAINED = 100  # batches, as Spark retains of its own logs
+
+
+def maintain(
+    spark: SparkSession,
+    script: str,
+    sources: Frames,
+    checkpoint: str | os.PathLike[str] | None = None,
+    *,
+    cells: int | None = None,
+    history: Frames | None = None,
+    trigger: Mapping[str, Any] | None = None,
+    strategy: str = "optimized",
+    dialect: Dialect = "sql",
+    retain: int = RETAINED,
+    name: str | None = None,
+) -> Views:
+    """Keep the views of a script fresh over streaming DataFrames, micro-batch by micro-batch, exactly once.
+
+    ``sources`` has a DataFrame for each stream and table of the script: a streaming one with the relation's columns
+    and, if rows go as well as come, ``op`` (+1, -1, or another integer: that many times). A static one is loaded once,
+    before the first batch; so is ``history``, rows that streams had before.
+
+    ``checkpoint`` is where Spark and viewlet keep all that a restart needs: call with the same one to go on. Without
+    one, a directory that is deleted with this process. ``cells`` is how many shares to cut the work into (default: as
+    many as Spark has cores). ``trigger`` is Spark's own: ``{"availableNow": True}`` runs what is there and ends.
+    ``retain`` is for how many batches old state and changes are kept.
+    """
+    pipeline = pipeline_of(script, cells or _cores(spark), strategy, dialect)
+    streams = _checked(pipeline, sources, history or {})
+    place = _place(checkpoint)
+    identity = pipeline.identity
+    artefacts = on_cluster(spark, partial(_prepared, place, identity, script, pipeline.asked, strategy, dialect))
+    slots = _slots(pipeline)
+    work = works(
+        pipeline, new_run(Store.of(place)), {c.name: slots.names(c.name) for c in pipeline.grid.copies}, artefacts
+    )
+    runner = Runner(work, place, retain)
+    _load(spark, pipeline, slots, runner, sources, history or {})
+    routed = route(pipeline.grid, slots, pipeline.relations, streams or _nothing(spark, pipeline, place))
+    writer = _observed(routed).writeStream.foreachBatch(runner).option("checkpointLocation", place)
+    writer = writer.trigger(**trigger) if trigger else writer
+    query = (writer.queryName(name) if name else writer).start()
+    return Views(spark, pipeline, runner, query)
+
+
+def _cores(spark: SparkSession) -> int:
+    """How many tasks Spark runs at once, which Connect does not say."""
+    try:
+        return int(spark.sparkContext.defaultParallelism)
+    except Exception:
+        return int(spark.conf.get("spark.default.parallelism", "8") or 8)
+
+
+def _place(checkpoint: str | os.PathLike[str] | None) -> str:
+    if checkpoint is not None:
+        place = os.fspath(checkpoint)
+        return place if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", place) else os.path.abspath(place)
+    kept = tempfile.TemporaryDirectory(prefix="viewlet-")
+    _temporary.append(kept)
+    return kept.name
+
+
+_temporary: list[tempfile.TemporaryDirectory[str]] = []  # deleted with the process
+
+
+def _prepared(checkpoint: str, identity: str, script: str, cells: int, strategy: str, dialect: Dialect) -> Any:
+    return prepare(checkpoint, identity, pipeline_of(script, cells, strategy, dialect))
+
+
+def _observed(routed: DataFrame) -> DataFrame:
+    """What Spark's own progress reports tell of a micro-batch under ``observedMetrics``."""
+    gone = F.coalesce(F.sum(F.when(F.col(OP) < 0, 1).otherwise(0)), F.lit(0))
+    return routed.observe("viewlet", F.count(F.lit(1)).alias("routed_rows"), gone.alias("routed_deletes"))
+
+
+# -- sources -----------------------------------------------------------------------------------------------------------
+
+
+def _checked(pipeline: Pipeline, sources: Frames, history: Frames) -> dict[str, DataFrame]:
+    """The sources that stream. Every relation needs one, and each must fit its relation."""
+    for name, frame in (*sources.items(), *history.items()):
+        relation = pipeline.relations.get(name)
+        if relation is None:
+            there = ", ".join(pipeline.relations)
+            raise Error(f"there is no stream or table {name} for this source; the script creates: {there}")
+        check_source(relation, frame)
+        if frame.isStreaming and relation.static:
+            raise Error(f"{name} is a table, loaded once: give a static DataFrame, or declare it CREATE STREAM")
+    for name, frame in history.items():
+        if frame.isStreaming:
+            raise Error(f"the history of {name} is a streaming DataFrame: give a static one, or give it as a source")
+    for name in dict.fromkeys(copy.relation for copy in pipeline.grid.copies):
+        if name not in sources:
+            raise Error(f"no source for {name}: give sources={{{name!r}: a DataFrame, …}}")
+    read = {copy.relation for copy in pipeline.grid.copies}
+    return {name: frame for name, frame in sources.items() if frame.isStreaming and name in read}
+
+
+def _slots(pipeline: Pipeline) -> Slots:
+    def types(relation: Relation, columns: tuple[str, ...]) -> tuple[Any, ...]:
+        return tuple(c.type for c in relation.columns if c.name in columns)
+
+    return slots_of({c.name: types(pipeline.relations[c.relation], c.columns) for c in pipeline.grid.copies})
+
+
+# -- before the stream -------------------------------------------------------------------------------------------------
+
+
+def _load(
+    spark: SparkSession, pipeline: Pipeline, slots: Slots, runner: Runner, sources: Frames, history: Frames
+) -> None:
+    """Open every cell with the static tables in it; then the rows that streams had before. Once: not at a restart."""
+    read = {copy.relation for copy in pipeline.grid.copies}
+    given = {n: f for n, f in sources.items() if n in read and not f.isStreaming}
+    static = {n: f for n, f in given.items() if pipeline.relations[n].static}
+    earlier = {n: f for n, f in given.items() if n not in static}
+    both = {
+        n: reduce(DataFrame.unionByName, [f[n] for f in (earlier, history) if n in f])
+        for n in {**earlier, **history}
+        if n in read
+    }
+    begun = on_cluster(spark, partial(batches_done, runner.checkpoint))
+    if both and begun and max(begun) > HISTORY not in begun:
+        raise Error("history comes before the stream, and this stream has begun without: give a new checkpoint")
+    opening = _openers(spark, pipeline, slots)
+    if static:
+        opening = opening.unionAll(route(pipeline.grid, slots, pipeline.relations, static))
+    if OPENING not in begun:
+        _run_before(spark, runner, OPENING, opening)
+    if both and HISTORY not in begun:
+        _run_before(spark, runner, HISTORY, route(pipeline.grid, slots, pipeline.relations, both))
+
+
+def _run_before(spark: SparkSession, runner: Runner, batch: int, rows: DataFrame) -> None:
+    before = runner.last or on_cluster(spark, partial(newest_state, runner.checkpoint))
+    runner.last = run_batch(rows, runner.works, before, batch, "", time.monotonic())
+    on_cluster(spark, partial(save_manifest, runner.checkpoint, runner.last))
+
+
+def _openers(spark: SparkSession, pipeline: Pipeline, slots: Slots) -> DataFrame:
+    """A row for each cell that says nothing: even a cell that no row ever reaches has its share of the answer."""
+    nulls = [F.lit(None).cast(spark_type(type_)).alias(f"s{i}") for i, type_ in enumerate(slots.types)]
+    cell = F.col("id").cast("int").alias("cell")
+    return spark.range(pipeline.grid.cells).select(
+        cell, F.lit(NOBODY).alias("copy"), F.lit(1).cast("long").alias("op"), *nulls
+    )
+
+
+def _nothing(spark: SparkSession, pipeline: Pipeline, checkpoint: str) -> dict[str, DataFrame]:
+    """No source streams: a stream without rows, so that the query is Spark's own all the same."""
+    relation = next(r for r in pipeline.relations.values() if not r.static)
+    fields = [T.StructField(c.name, spark_type(c.type)) for c in relation.columns]
+    empty = on_cluster(spark, partial(_empty_directory, checkpoint))
+    return {relation.name: spark.readStream.schema(T.StructType(fields)).parquet(empty)}
+
+
+def _empty_directory(checkpoint: str) -> str:
+    store = Store.of(checkpoint)
+    store.write("nothing/.keep", b"")
+    return store.path_of("nothing")

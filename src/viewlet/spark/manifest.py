@@ -1,0 +1,97 @@
+"""The manifests of a query: which files count after each batch, and which may go.
+
+``batches/<b>.json`` is read by whoever goes on from batch b; ``published/<b>.json``, a line that names the files with
+the changes of b, is for those who follow the views.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from viewlet.errors import CorruptError
+from viewlet.spark.chain import Json, Manifest
+from viewlet.spark.store import Store, digest
+
+FORMAT = 1
+RETAINED_BATCHES = 100  # as Spark's own minBatchesToRetain
+STATE_DIRECTORIES = ("logs", "snapshots", "bases", "changes")
+
+
+def write_manifest(store: Store, manifest: Manifest) -> None:
+    """From the second write on the batch is done; another attempt of it may still take its place."""
+    line = json.dumps({"batch": manifest.batch, "changes": manifest.changes()}, separators=(",", ":"))
+    store.write(_published(manifest.batch), f"{line}\n".encode())
+    body = json.dumps({"format": FORMAT, **manifest.to_json()}, separators=(",", ":")).encode()
+    store.write(_path(manifest.batch), b"%s\n%s\n" % (digest(body).encode(), body))
+
+
+def read_manifest(store: Store, batch: int) -> Manifest | None:
+    """None where there is none; CorruptError where there is one that cannot be trusted."""
+    try:
+        data = store.read(_path(batch)).to_pybytes()
+    except FileNotFoundError:
+        return None
+    where = store.path_of(_path(batch))
+    checksum, _, body = data.removesuffix(b"\n").partition(b"\n")
+    if checksum.decode("latin-1") != digest(body):
+        raise CorruptError(f"{where} fails its checksum: restore it, or start from an empty checkpoint")
+    found: Json = json.loads(body)
+    if found["format"] != FORMAT:
+        raise CorruptError(f"{where} has format {found['format']}, this viewlet reads {FORMAT}")
+    return Manifest.from_json(found)
+
+
+def newest_manifest(store: Store, at_most: int | None = None) -> Manifest | None:
+    """The manifest of the last batch, or of the last one up to a batch."""
+    batches = [b for b in manifest_batches(store) if at_most is None or b <= at_most]
+    return read_manifest(store, max(batches)) if batches else None
+
+
+def manifest_batches(store: Store) -> list[int]:
+    found = (re.fullmatch(r"(-?\d+)\.json", name) for name in store.names("batches"))
+    return [int(name[1]) for name in found if name]
+
+
+def clean(store: Store, committed: int, retain: int = RETAINED_BATCHES) -> int:
+    """Remove what no retained manifest names, and say how many files went.
+
+    To be called between batches. A file's name begins with the batch that made it; one of a batch that is still
+    retained may belong to an attempt in the making, so only older ones go. Should a retained manifest be unreadable,
+    nothing goes. What was published stays: whoever reads changes too late is to find that they are gone.
+    """
+    oldest = committed - retain + 1
+    kept = [b for b in manifest_batches(store) if b >= oldest]
+    if not kept:
+        return 0
+    named = {path for batch in kept for path in _named(store, batch)}
+    doomed = [path for path in _state_files(store) if _batch_of(path) < oldest and path not in named]
+    manifests = [b for b in manifest_batches(store) if b < oldest]
+    store.delete([*doomed, *map(_path, manifests)])
+    return len(doomed) + len(manifests)
+
+
+def _named(store: Store, batch: int) -> Iterator[str]:
+    manifest = read_manifest(store, batch)
+    for chain in manifest.cells.values() if manifest else ():
+        yield from (file.path for file in chain.files())
+
+
+def _state_files(store: Store) -> list[str]:
+    """Hidden names are drafts; those of a writer that died go like the file that they were to become."""
+    return [path for directory in STATE_DIRECTORIES for path in store.walk(directory)]
+
+
+def _batch_of(path: str) -> int:
+    found = re.match(r"\.?(-?\d+)-", path.rpartition("/")[2])
+    assert found is not None, f"{path} does not say which batch it is of"
+    return int(found[1])
+
+
+def _path(batch: int) -> str:
+    return f"batches/{batch}.json"
+
+
+def _published(batch: int) -> str:
+    return f"published/{batch}.json"

@@ -1,0 +1,174 @@
+"""What a maintained script is on Spark: the grid, its programs, and who sums and publishes which view.
+
+Made from the script alone, in the same way at every start, so that a restart finds its own state again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from viewlet.compiler.script import compile_script
+from viewlet.engines.cells.merge import Merge, merge_of
+from viewlet.engines.cells.plan import plan
+from viewlet.engines.cells.routing import Grid
+from viewlet.errors import Error, refusing_depth
+from viewlet.program.trigger import Program, Result, Script
+from viewlet.program.typing import Unfit
+from viewlet.schema import Relation
+from viewlet.spark.artefact import Artefact, publish
+from viewlet.spark.client import Run, Split
+from viewlet.spark.store import Store, digest
+from viewlet.sql.scope import Dialect
+from viewlet.sql.translate import translate
+
+JOB = "job.txt"  # what the state under a checkpoint belongs to
+WIDEST_DECIMAL = 38
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A script cut into cells."""
+
+    source: str
+    strategy: str
+    asked: int  # how many cells the user wanted; the grid has as many as help
+    relations: Mapping[str, Relation]
+    results: Mapping[str, Result]
+    grid: Grid
+    program: Program  # of every cell
+    merge: Merge | None  # of the cells that sum what no cell has whole
+
+    @property
+    def local(self) -> tuple[str, ...]:
+        return tuple(name for name in self.results if name in self.grid.local)
+
+    @property
+    def merged(self) -> tuple[str, ...]:
+        return tuple(name for name in self.results if name not in self.grid.local)
+
+    @property
+    def identity(self) -> str:
+        """Equal for two pipelines exactly if one can go on where the other stopped."""
+        programs = [self.program.to_text(), self.merge.program.to_text() if self.merge else ""]
+        shares = [d.share for d in self.grid.dimensions]
+        routes = [(c.name, c.relation, c.columns, c.routes) for c in self.grid.copies]
+        return digest(repr((programs, shares, routes, self.local)).encode())
+
+
+def pipeline_of(script: str, cells: int, strategy: str, dialect: Dialect) -> Pipeline:
+    with refusing_depth():
+        translated = translate(script, dialect)
+        if not translated.results:
+            raise Error("the script has no view to maintain: add CREATE MATERIALIZED VIEW … AS SELECT …")
+        for result in translated.results:
+            _check_types(result)
+        grid, program, merge = _cut(translated, cells, strategy)
+    relations = {r.name: r for r in translated.relations}
+    results = {r.name: r for r in translated.results}
+    return Pipeline(script, strategy, cells, relations, results, grid, program, merge)
+
+
+def _check_types(result: Result) -> None:
+    for column in result.columns:
+        if column.name in ("batch", "weight"):
+            raise Error(f"{result.name} has a column {column.name}, as its changes have: rename it with AS")
+        if column.type.precision > WIDEST_DECIMAL:
+            raise Error(
+                f"{result.name}.{column.name} is {column.type}, wider than Spark's DECIMAL(38): cast it in the view"
+            )
+
+
+def _cut(script: Script, cells: int, strategy: str) -> tuple[Grid, Program, Merge | None]:
+    """What cells send each other has fixed widths; a program that needs more runs whole, in one cell."""
+    grid = plan(script, cells)
+    program = compile_script(grid.script, strategy)
+    try:
+        merge = merge_of(program, grid)
+    except Unfit:
+        return _cut(script, 1, strategy)
+    shown = tuple(r for r in program.results if r.name in grid.local)  # the others are read off the sum
+    return grid, replace(program, results=shown), merge
+
+
+# -- what runs ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A copy of a relation as its rows arrive at a cell: which slots hold which columns."""
+
+    relation: str
+    columns: tuple[str, ...]
+    slots: tuple[str, ...]
+    static: bool
+
+
+@dataclass(frozen=True)
+class Works:
+    """All that the tasks of a query need, small enough to travel with each of them."""
+
+    run: Run
+    cells: int
+    in_one_task: bool  # nobody asked for more than one cell: no shuffle, and no parallel reading either
+    arrivals: tuple[Arrival, ...]
+    cell: Artefact
+    local: tuple[str, ...]
+    merge_cells: int
+    merge: Artefact | None
+    splits: tuple[Split, ...]
+    partials: Mapping[str, str]  # view ↦ relation of the merge program
+    merged: tuple[str, ...]  # views that every merge cell has a share of
+    global_: tuple[str, ...]  # views that merge cell 0 has whole
+
+
+def prepare(checkpoint: str, identity: str, pipeline: Pipeline) -> tuple[Artefact, Artefact | None]:
+    """Where the checkpoint is: check whose it is, and put there what the cells run."""
+    store = Store.of(checkpoint)
+    _claim(store, pipeline, identity)
+    views = tuple(p.view for p in pipeline.merge.partials) if pipeline.merge else ()
+    cell = publish(store, pipeline.program, pipeline.local, views)
+    merge = publish(store, pipeline.merge.program, pipeline.merged) if pipeline.merge else None
+    return cell, merge
+
+
+def _claim(store: Store, pipeline: Pipeline, identity: str) -> None:
+    text = f"{identity}\ncells={pipeline.asked} strategy={pipeline.strategy}\n{pipeline.source}"
+    if JOB not in store.names(""):
+        store.write(JOB, text.encode())
+        return
+    known, options, source = store.read(JOB).to_pybytes().decode().split("\n", 2)
+    if known == identity:
+        return
+    what = "with another script" if source != pipeline.source else f"with {options}"
+    raise Error(
+        f"the checkpoint {store.uri} was begun {what} (or by another version of viewlet), so its state is not this "
+        f"job's: go on as it was begun, or give a new checkpoint and let the sources replay"
+    )
+
+
+def works(
+    pipeline: Pipeline, run: Run, slots: Mapping[str, list[str]], artefacts: tuple[Artefact, Artefact | None]
+) -> Works:
+    merge = pipeline.merge
+    partials = merge.partials if merge else ()
+    spread = any(p.partition for p in partials)
+    merge_cells = 0 if merge is None else pipeline.grid.cells if spread else 1
+    whole = merge.single if merge else frozenset()
+    return Works(
+        run=run,
+        cells=pipeline.grid.cells,
+        in_one_task=pipeline.asked == 1,
+        arrivals=tuple(
+            Arrival(c.name, c.columns, tuple(slots[c.name]), pipeline.relations[c.relation].static)
+            for c in pipeline.grid.copies
+        ),
+        cell=artefacts[0],
+        local=pipeline.local,
+        merge_cells=merge_cells,
+        merge=artefacts[1],
+        splits=tuple(Split(p.view, p.partition, merge_cells) for p in partials),
+        partials={p.view: p.relation.name for p in partials},
+        merged=tuple(v for v in pipeline.merged if v not in whole),
+        global_=tuple(v for v in pipeline.merged if v in whole),
+    )

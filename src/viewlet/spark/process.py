@@ -1,0 +1,108 @@
+"""Processes around a cell: the one whose life it shares, and the directory in which its keeper is found."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from viewlet.errors import Error
+
+PRIVATE = 0o700
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process, and when it started: its number alone may be another's by now."""
+
+    pid: int
+    started: str
+
+    @property
+    def is_alive(self) -> bool:
+        found = _look(self.pid)
+        return found is not None and found.started == self.started
+
+
+@dataclass(frozen=True)
+class _Look:
+    parent: int
+    name: str
+    started: str
+
+
+def owner() -> Process:
+    """Whose end is the end of cells that are opened here: the executor's JVM, or else this process."""
+    pid = os.getpid()
+    while (found := _look(pid)) is not None and pid > 1:
+        if found.name == "java":
+            return Process(pid, found.started)
+        pid = found.parent
+    mine = _look(os.getpid())
+    assert mine is not None, "a process finds itself"
+    return Process(os.getpid(), mine.started)
+
+
+def _look(pid: int) -> _Look | None:
+    """None for a process that is gone, or dead and not yet buried."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except FileNotFoundError:
+        return None if Path("/proc/self/stat").exists() else _ask_ps(pid)
+    except ProcessLookupError:
+        return None
+    before, _, after = text.rpartition(")")
+    state, parent, *rest = after.split()
+    return None if state in "ZX" else _Look(int(parent), before.partition("(")[2], rest[17])
+
+
+def _ask_ps(pid: int) -> _Look | None:
+    """Where there is no /proc."""
+    ran = subprocess.run(["ps", "-o", "ppid=,lstart=,comm=", "-p", str(pid)], capture_output=True, text=True)
+    if ran.returncode != 0 or not ran.stdout.strip():
+        return None
+    parent, *date, name = ran.stdout.split(maxsplit=6)
+    return _Look(int(parent), name.strip().rpartition("/")[2], " ".join(date))
+
+
+# -- the keeper's directory --------------------------------------------------------------------------------------------
+
+
+def directory_for(run: str, of: Process) -> Path:
+    """Private to the user; one for each run and executor on this machine."""
+    mine = Path(tempfile.gettempdir()) / f"viewlet-{os.getuid()}"
+    mine.mkdir(mode=PRIVATE, exist_ok=True)
+    found = mine.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
+        raise Error(f"{mine} must be a directory of this user, closed to others: remove it")
+    return mine / f"{run}-{of.pid}"
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Alone in the directory, which is made if need be; also where the last keeper removes it meanwhile."""
+    import fcntl
+
+    while True:
+        directory.mkdir(mode=PRIVATE, exist_ok=True)
+        try:
+            lock = (directory / "lock").open("w")
+        except FileNotFoundError:
+            continue
+        with lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if _is_there(directory / "lock", lock.fileno()):
+                yield
+                return
+
+
+def _is_there(path: Path, fd: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(fd))
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,186 @@
+"""From the user's DataFrames to rows that know their cell: what a cell reads of a relation, its op, and where it goes.
+
+All relations share one narrow schema, so that one shuffle carries them: ``cell``, ``copy`` (which of the grid's copies
+of a relation the row is for), ``op`` (how often it comes, negative: goes), and *slots*. The k-th column of a type goes
+into that type's k-th slot, whatever relation it is from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from viewlet.engines.cells.routing import Copy, Grid, Routing
+from viewlet.errors import Error
+from viewlet.schema import BIGINT, INTEGER, Relation, Type
+from viewlet.schema import Column as Declared
+
+OP = "op"
+ROUTING = ("cell", "copy", OP)
+
+
+@dataclass(frozen=True)
+class Slots:
+    """Which column of the routed rows holds which column of a copy."""
+
+    types: tuple[Type, ...]
+    places: Mapping[str, tuple[int, ...]]  # by copy, in the order of its columns
+
+    def names(self, copy: str) -> list[str]:
+        return [f"s{place}" for place in self.places[copy]]
+
+
+def slots_of(copies: Mapping[str, tuple[Type, ...]]) -> Slots:
+    """The fewest slots that hold a row of any copy.
+
+    >>> slots_of({"a": (BIGINT, INTEGER), "b": (INTEGER, INTEGER)}).places
+    {'a': (0, 1), 'b': (1, 2)}
+    """
+    slots: list[Type] = []
+    places = {}
+    for name, types in copies.items():
+        taken: list[int] = []
+        for type_ in types:
+            free = [i for i, slot in enumerate(slots) if slot == type_ and i not in taken]
+            if not free:
+                slots.append(type_)
+            taken.append(free[0] if free else len(slots) - 1)
+        places[name] = tuple(taken)
+    return Slots(tuple(slots), places)
+
+
+def route(grid: Grid, slots: Slots, relations: Mapping[str, Relation], sources: Mapping[str, DataFrame]) -> DataFrame:
+    """Every source's rows, once for each cell that they belong to."""
+    routed = [
+        _routed(grid, slots, relations[copy.relation], copy, i, sources[copy.relation])
+        for i, copy in enumerate(grid.copies)
+        if copy.relation in sources
+    ]
+    return reduce(DataFrame.unionAll, routed)
+
+
+def _routed(grid: Grid, slots: Slots, relation: Relation, copy: Copy, number: int, source: DataFrame) -> DataFrame:
+    read = [c for c in relation.columns if c.name in copy.columns]
+    given = _given(source)
+    cells = {c.name: _cell_value(c, given[c.name], relation) for c in read}
+    op = _op(source, relation)
+    slot_of = dict(zip(slots.places[copy.name], read, strict=True))
+    filled = [
+        (cells[slot_of[i].name] if i in slot_of else F.lit(None).cast(spark_type(type_))).alias(f"s{i}")
+        for i, type_ in enumerate(slots.types)
+    ]
+    cell = _cell(grid.routing(copy), relation, given)
+    rows = source.select(cell.alias("cell"), F.lit(number).alias("copy"), op.alias(OP), *filled).where(F.col(OP) != 0)
+    if not grid.preaggregate:
+        return rows
+    same = [name for name in rows.columns if name != OP]
+    merged = rows.groupBy(*same).agg(F.sum(OP).alias(OP)).where(F.col(OP) != 0)
+    return merged.select(*rows.columns)
+
+
+def _cell(routing: Routing, relation: Relation, given: Mapping[str, T.DataType]) -> Column:
+    """Σ coordinate × stride: a hash where the row has the dimension's column, every coordinate where it lacks it."""
+    hashed: Column = F.lit(0)
+    for term in routing.terms:
+        column = relation.column(term.column)
+        assert column is not None, f"{relation.name} is routed by {term.column}, which it does not have"
+        value = _cell_value(column, given[term.column], relation)
+        coordinate = F.pmod(F.xxhash64(_hashable(value, term.type)), F.lit(term.share)).cast("int")
+        hashed = hashed + coordinate * term.stride
+    if routing.offsets == (0,):
+        return hashed
+    return F.explode(F.array(*(hashed + offset for offset in routing.offsets)))
+
+
+def _hashable(column: Column, type_: Type) -> Column:
+    """Equal values of a dimension hash alike, whatever the types of the columns that hold them."""
+    common = column.cast(spark_type(type_))
+    if type_.kind != "DOUBLE":
+        return common
+    return F.when(F.isnan(common), F.lit(float("nan"))).otherwise(common + F.lit(0.0))  # one NaN, and one zero
+
+
+# -- types -------------------------------------------------------------------------------------------------------------
+
+_SPARK_TYPES: dict[str, T.DataType] = {
+    "BOOLEAN": T.BooleanType(),
+    "INTEGER": T.IntegerType(),
+    "BIGINT": T.LongType(),
+    "DOUBLE": T.DoubleType(),
+    "DATE": T.DateType(),
+    "TIMESTAMP": T.TimestampNTZType(),
+    "VARCHAR": T.StringType(),
+}
+_DIGITS: dict[type[T.DataType], int] = {T.ByteType: 3, T.ShortType: 5, T.IntegerType: 10, T.LongType: 19}
+
+
+def spark_type(type_: Type) -> T.DataType:
+    return T.DecimalType(type_.precision, type_.scale) if type_.kind == "DECIMAL" else _SPARK_TYPES[type_.kind]
+
+
+def check_source(relation: Relation, source: DataFrame) -> None:
+    """Refuse a DataFrame that lacks a column, or has one that its declared type cannot take without loss."""
+    given = _given(source)
+    if relation.column(OP) is not None:
+        raise Error(f"{relation.name} has a column op, which says on Spark whether a row comes or goes: rename it")
+    for column in relation.columns:
+        if column.name not in given:
+            there = ", ".join(given)
+            raise Error(f"the source of {relation.name} has no column {column.name}; it has {there}")
+        if not _takes(column.type, given[column.name]):
+            raise Error(
+                f"the source of {relation.name} has {column.name} as {given[column.name].simpleString()}, which "
+                f"{column.type} does not take without loss: cast it in the DataFrame, or declare another type"
+            )
+    if OP in given and not isinstance(given[OP], T.IntegralType):
+        kind = given[OP].simpleString()
+        raise Error(f"the source of {relation.name} has op as {kind}; it is +1, -1 or another integer")
+
+
+def _given(source: DataFrame) -> dict[str, T.DataType]:
+    """Spark, like SQL, does not tell large letters from small ones."""
+    return {f.name.lower(): f.dataType for f in source.schema.fields}
+
+
+def _takes(type_: Type, given: T.DataType) -> bool:
+    match type_.kind, given:
+        case (("INTEGER" | "BIGINT"), T.IntegralType()):
+            return True  # a value that does not fit is found when it comes
+        case "DOUBLE", (T.FloatType() | T.DoubleType() | T.ByteType() | T.ShortType() | T.IntegerType()):
+            return True
+        case "DECIMAL", T.DecimalType():
+            whole = given.precision - given.scale
+            return given.scale <= type_.scale and whole <= type_.precision - type_.scale
+        case "DECIMAL", T.IntegralType():
+            return _DIGITS[type(given)] <= type_.precision - type_.scale
+        case "TIMESTAMP", (T.TimestampNTZType() | T.TimestampType()):
+            return True  # the latter as the session's time zone shows it
+        case "VARCHAR", (T.StringType() | T.CharType() | T.VarcharType()):
+            return True
+        case _:
+            return type(given) is type(spark_type(type_)) and type_.kind != "DECIMAL"
+
+
+def _cell_value(column: Declared, given: T.DataType, relation: Relation) -> Column:
+    """The column as its declared type. A number too large stops the batch, also where Spark's casts would wrap it."""
+    value, target = F.col(f"`{column.name}`"), spark_type(column.type)
+    if column.type not in (INTEGER, BIGINT) or _DIGITS[type(given)] <= _DIGITS[type(target)]:
+        return value.cast(target)
+    too_large = F.concat(
+        F.lit(f"{relation.name}.{column.name}: "), value.cast("string"), F.lit(f" does not fit {column.type}")
+    )
+    return F.when(value.isNull() | value.between(-(2**31), 2**31 - 1), value.cast(target)).otherwise(
+        F.raise_error(too_large).cast(target)
+    )
+
+
+def _op(source: DataFrame, relation: Relation) -> Column:
+    if OP not in _given(source):
+        return F.lit(1).cast("long")
+    unknown = F.raise_error(F.lit(f"{relation.name}.op is NULL; it is +1 (insert), -1 (delete) or another integer"))
+    return F.coalesce(F.col(OP).cast("long"), unknown.cast("long"))

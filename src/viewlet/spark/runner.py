@@ -1,0 +1,121 @@
+"""One micro-batch after the other: run the cells, then say which of their files count.
+
+Spark's own offset and commit logs say which batches there are. The manifest of a batch says what they came to; it is
+written when all of it is durable and before Spark commits. A batch that Spark runs again starts from the manifest
+before it; where it was done already, over the same offsets, nothing is left to do.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from viewlet.errors import CorruptError, Error
+from viewlet.spark.chain import Chain, Manifest
+from viewlet.spark.client import Answer
+from viewlet.spark.manifest import clean, newest_manifest, read_manifest, write_manifest
+from viewlet.spark.pipeline import Works
+from viewlet.spark.stage import OUTPUT, Message, Turn, answers, cell_stage, merge_stage
+from viewlet.spark.store import Store, digest
+
+OPENING, HISTORY = -2, -1  # the batches before Spark's first: static tables, and what was there before the stream
+ATTEMPTS = 5  # at a batch
+CLEAN_EVERY = 20  # batches: looking for files to delete lists directories
+REMEMBERED = 1000  # batches' progress, in memory
+
+
+@dataclass
+class Runner:
+    """The function that ``foreachBatch`` calls, wherever the driver of the query is."""
+
+    works: Works
+    checkpoint: str
+    retain: int
+    last: Manifest | None = None
+    recent: deque[Mapping[str, Any]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+
+    def __call__(self, rows: DataFrame, batch: int) -> None:
+        started = time.monotonic()
+        store = Store(self.works.run.store)
+        offsets = digest(Store(self.checkpoint).read(f"offsets/{batch}"))
+        manifest = _done(store, batch, offsets)
+        if manifest is None:
+            manifest = run_batch(rows, self.works, self._before(store, batch), batch, offsets, started)
+            write_manifest(store, manifest)
+        self.last = manifest
+        self.recent.append(manifest.progress)
+        if batch % CLEAN_EVERY == CLEAN_EVERY - 1:
+            clean(store, batch - 1, self.retain)
+
+    def _before(self, store: Store, batch: int) -> Manifest:
+        if self.last is not None and max(self.last.batch, HISTORY) == batch - 1:
+            return self.last
+        found = read_manifest(store, batch - 1) if batch > 0 else newest_manifest(store, HISTORY)
+        if found is None:
+            raise CorruptError(
+                f"Spark goes on with batch {batch}, but {store.uri} has no state of the batch before it: restore the "
+                f"checkpoint as a whole, or start with a new one"
+            )
+        return found
+
+
+def _done(store: Store, batch: int, offsets: str) -> Manifest | None:
+    """What an earlier attempt at this very batch came to; one that is broken or of other offsets is done again."""
+    try:
+        found = read_manifest(store, batch)
+    except CorruptError:
+        return None
+    return found if found is not None and found.offsets == offsets else None
+
+
+def run_batch(
+    rows: DataFrame, works: Works, before: Manifest | None, batch: int, offsets: str, started: float
+) -> Manifest:
+    """Route, apply, merge: one Spark job, whose answers are the batch's manifest."""
+    turn = Turn(works, batch, before.cells if before else {}, before.addresses if before else {})
+    routed = rows.coalesce(1) if works.in_one_task else rows.repartitionById(works.cells, "cell")
+    done = routed.mapInArrow(cell_stage(turn), OUTPUT)
+    if works.merge_cells:
+        done = done.repartitionById(works.merge_cells, "part").mapInArrow(merge_stage(turn), OUTPUT)
+    found = _consistent(done)
+    chains = dict(turn.chains)
+    for answer in found:
+        chains[answer.cell] = chains.get(answer.cell, Chain()).followed(answer.log, answer.snapshot)
+    addresses = {**turn.addresses, **{a.cell: a.address for a in found}}
+    return Manifest(batch, offsets, chains, addresses, _progress(batch, works, found, time.monotonic() - started))
+
+
+def _consistent(done: DataFrame) -> list[Answer]:
+    """What the cells answered, all of one mind about what was summed.
+
+    A task that Spark runs again after its output was lost gives the same changes, but perhaps with doubles that were
+    added in another order; a merge cell may have summed those of the first run. Then all of it is done again.
+    """
+    for _ in range(ATTEMPTS):
+        found = answers([Message(*row) for row in done.collect()])
+        if found is not None:
+            return found
+    raise Error("the tasks of a batch were run again and again in the middle of it: are executors dying?")
+
+
+def _progress(batch: int, works: Works, found: list[Answer], seconds: float) -> dict[str, Any]:
+    cells = [a for a in found if a.cell.startswith("c")]
+    return {
+        "batch": batch,
+        "rows": sum(a.rows for a in cells),
+        "cells": works.cells,
+        "busy_cells": len(cells),
+        "reloaded_cells": sum(a.reloaded for a in found),
+        "state_bytes": sum(a.state_bytes for a in found),
+        "engine_seconds": sum(a.engine_seconds for a in found),
+        "cell_seconds": sum(a.seconds for a in found),
+        "slowest_cell_seconds": max((a.seconds for a in found), default=0.0),
+        "log_bytes": sum(a.log.file.bytes for a in found),
+        "seconds": seconds,
+        "engine": ", ".join(sorted({a.engine for a in found})),
+    }

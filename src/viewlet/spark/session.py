@@ -1,0 +1,78 @@
+"""A Spark session anywhere: in this process, on a cluster, through Spark Connect, or the one that is already there."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from viewlet.errors import Error
+from viewlet.spark.java import java_home
+
+try:
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.sql import SparkSession
+except ImportError as missing:
+    raise Error("viewlet.spark needs PySpark: pip install 'viewlet[spark]'") from missing
+
+Setting = str | int | float | bool
+
+LOCAL = "local[*]"
+TASK_FAILURES = 4  # what Spark allows on a cluster; a local master allows none unless it is told
+_LOCAL_MASTER = re.compile(r"local(?:\[(?P<cores>\*|\d+)\])?")
+
+# Anywhere: what costs nothing to set and saves time where micro-batches are small.
+_OURS = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.ui.showConsoleProgress": "false",
+}
+# In this process: nothing listens to the network, nothing is printed but errors. Checkpoints go through the older of
+# Hadoop's two interfaces to files: on local disks both write, then rename, but the newer one starts a process for each.
+_QUIET = Path(__file__).with_name("log4j2.properties")
+_LOCALLY = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_QUIET.as_uri()}",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.ui.enabled": "false",
+}
+
+
+def session(master: str | None = None, app: str = "viewlet", **conf: Setting) -> SparkSession:
+    """A Spark session, ready for :func:`viewlet.spark.maintain`.
+
+    A session that is already there is handed out as it is. Else ``master`` says where: ``local[*]`` (the default) is
+    Spark inside this process, ``spark://host:port`` (or any other that ``spark-submit`` takes) a cluster, ``sc://host``
+    a Spark Connect server. Under ``spark-submit`` its master and its configuration hold. ``conf`` are Spark's own
+    settings by their own names, and come last: ``session(**{"spark.ui.enabled": True})``.
+    """
+    with suppress(PySparkRuntimeError):  # there is none
+        return SparkSession.active()
+    master = master or os.environ.get("SPARK_REMOTE")
+    if master is not None and master.startswith("sc://"):
+        found: dict[str, Setting] = {"spark.remote": master}
+    elif "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit
+        found = {} if master is None else {"spark.master": master}
+    else:
+        os.environ["JAVA_HOME"] = str(java_home())
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        found = _settings(master or LOCAL)
+    return SparkSession.builder.appName(app).config(map={**found, **conf}).getOrCreate()
+
+
+def _settings(master: str) -> dict[str, Setting]:
+    local = _LOCAL_MASTER.fullmatch(master)
+    if local is None:
+        return {"spark.master": master, **_OURS}
+    cores = local["cores"] or "1"
+    partitions = os.cpu_count() or 1 if cores == "*" else int(cores)
+    return {
+        "spark.master": f"local[{cores},{TASK_FAILURES}]",
+        "spark.sql.shuffle.partitions": partitions,
+        **_OURS,
+        **_LOCALLY,
+    }

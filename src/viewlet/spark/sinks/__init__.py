@@ -1,0 +1,43 @@
+"""A view kept elsewhere: sinks for the changes that :meth:`viewlet.spark.Views.changes` streams.
+
+``views.changes("v").writeStream.foreachBatch(parquet("…")).option("checkpointLocation", "…").start()`` keeps v as files
+that :func:`read_view` reads, and with ``foreachBatch(postgres("postgresql://…", "v", key=("a",)))`` it is a table. Each
+change counts exactly once, however often Spark repeats a micro-batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pyspark.sql import DataFrame
+
+from viewlet.errors import Error
+from viewlet.spark.sinks.merge_on_read import MergeOnRead, absolute, read_view
+
+Sink = Callable[[DataFrame, int], None]
+
+__all__ = ["Sink", "parquet", "postgres", "read_view"]
+
+
+def parquet(path: str, compact_every: int = 50) -> Sink:
+    """Files under ``path``, on any file system that Spark and pyarrow both reach; :func:`read_view` is the view.
+
+    A micro-batch adds its changes, and every ``compact_every`` of them become one *base* with all rows of the view.
+    """
+    if compact_every < 1:
+        raise Error(f"compact_every is {compact_every}: it counts micro-batches, 1 or more")
+    return MergeOnRead(absolute(path), compact_every)
+
+
+def postgres(url: str, table: str, key: Sequence[str] | None = None, schema: str | None = None) -> Sink:
+    """A table of PostgreSQL 15 or newer, through psycopg: one transaction for each micro-batch.
+
+    With ``key``, columns that tell the view's rows apart, a changed row is updated in place, found by an index. Without
+    it the table is a bag, which may hold equal rows; to delete from it is to scan it, so a large view wants a key. The
+    table, made if it is not there, and ``viewlet_batches``, which remembers the last micro-batch, are in ``schema``.
+    """
+    try:
+        from viewlet.spark.sinks.upsert import Upsert
+    except ModuleNotFoundError as missing:
+        raise Error("the PostgreSQL sink needs psycopg: pip install 'viewlet[postgres]'") from missing
+    return Upsert(url, table, (key,) if isinstance(key, str) else tuple(key or ()), schema)

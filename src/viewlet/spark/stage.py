@@ -1,0 +1,222 @@
+"""What runs in a Spark task: rows of a cell go to the cell's process, and what it answers comes back as rows.
+
+A row that a stage gives: ``part`` (where it goes next), ``kind``, ``name`` and ``body``. Answers are small; the partial
+changes of a view that no cell has whole travel as Arrow bytes, so that Spark moves blocks and looks at no row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from viewlet.errors import DataError, OverflowError_
+from viewlet.spark.chain import Address, Chain
+from viewlet.spark.client import Answer, Artefact, Rows, Split, Ticket, apply, part_rows
+from viewlet.spark.pipeline import Arrival, Works
+
+OUTPUT = "part int, kind string, name string, body binary"
+SCHEMA = pa.schema([("part", pa.int32()), ("kind", pa.string()), ("name", pa.string()), ("body", pa.binary())])
+ANSWER, PARTIAL, OPEN, REFUSED = "answer", "partial", "open", "refused"
+NOBODY = -1  # the copy of a row that only opens its cell
+HOPELESS = (DataError, OverflowError_)  # what another attempt would not mend
+
+Batches = Iterator[pa.RecordBatch]
+Stage = Callable[[Batches], Batches]
+
+
+class Message(NamedTuple):
+    part: int
+    kind: str
+    name: str
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One micro-batch: from which versions the cells start, and where they were last seen."""
+
+    works: Works
+    batch: int
+    chains: Mapping[str, Chain]
+    addresses: Mapping[str, Address]
+
+    def ticket(self, cell: int) -> Ticket:
+        works, name = self.works, cell_name(cell)
+        return self._ticket(name, works.cell, works.local, works.splits)
+
+    def merge_ticket(self, cell: int) -> Ticket:
+        works, name = self.works, merge_name(cell)
+        assert works.merge is not None, "no view is summed across cells"
+        return self._ticket(name, works.merge, (*works.merged, *(works.global_ if cell == 0 else ())), ())
+
+    def _ticket(self, name: str, artefact: Artefact, publish: tuple[str, ...], splits: tuple[Split, ...]) -> Ticket:
+        return Ticket(
+            run=self.works.run,
+            artefact=artefact,
+            cell=name,
+            batch=self.batch,
+            chain=self.chains.get(name, Chain()),
+            address=self.addresses.get(name),
+            publish=publish,
+            splits=splits,
+        )
+
+
+def cell_name(number: int) -> str:
+    return f"c{number}"
+
+
+def merge_name(number: int) -> str:
+    return f"m{number}"
+
+
+def cell_stage(turn: Turn) -> Stage:
+    """Feed each cell its rows."""
+
+    def run(batches: Batches) -> Batches:
+        yield from _messages(_feed_cell(turn, batches))
+
+    return run
+
+
+def merge_stage(turn: Turn) -> Stage:
+    """Feed each merge cell the partial changes that the cells sent it, and pass on their answers."""
+
+    def run(batches: Batches) -> Batches:
+        yield from _messages(_feed_merge_cell(turn, batches))
+
+    return run
+
+
+def _messages(messages: Iterator[Message]) -> Batches:
+    columns = list(zip(*messages, strict=True))
+    if columns:
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+# -- cells -------------------------------------------------------------------------------------------------------------
+
+
+def _feed_cell(turn: Turn, batches: Batches) -> Iterator[Message]:
+    first = next((b for b in batches if b.num_rows), None)
+    if first is None:
+        return
+    cell = first.column("cell")[0].as_py()
+    rows = in_order(turn.works.arrivals, _with(first, batches))
+    opened = turn.chains.get(cell_name(cell)) is None
+    try:
+        answer = apply(turn.ticket(cell), rows)
+    except HOPELESS as error:
+        yield _refused(cell, error)
+        return
+    yield _answered(cell, answer, {"sent_to": sorted({part.part for part in answer.parts})})
+    if opened and cell < turn.works.merge_cells:
+        yield Message(cell, OPEN, "", b"")
+    for part in answer.parts:
+        yield Message(part.part, PARTIAL, _label(part.view, answer), part.data)
+
+
+def _label(view: str, answer: Answer) -> str:
+    """Which view, and which attempt of which cell, a partial change is of."""
+    return json.dumps([view, answer.cell, answer.log.id])
+
+
+def _with(first: pa.RecordBatch, rest: Batches) -> Batches:
+    yield first
+    yield from rest
+
+
+def in_order(arrivals: tuple[Arrival, ...], batches: Batches) -> Iterator[Rows]:
+    """Static tables first, then what comes, then what goes: a batch is a bag, its rows have no order of their own."""
+    later: dict[bool, list[Rows]] = {False: [], True: []}  # by: is it a delete
+    several = any(a.static for a in arrivals)
+    for batch in batches:
+        for arrival, rows in _by_copy(arrivals, batch):
+            if rows.times < 0:
+                later[True].append(rows)
+            elif several and not arrival.static:
+                later[False].append(rows)
+            else:
+                yield rows
+    yield from later[False]
+    yield from later[True]
+
+
+def _by_copy(arrivals: tuple[Arrival, ...], batch: pa.RecordBatch) -> Iterator[tuple[Arrival, Rows]]:
+    copies, ops = batch.column("copy"), batch.column("op")
+    for copy in pc.unique(copies).to_pylist():
+        if copy == NOBODY:
+            continue
+        arrival = arrivals[copy]
+        for op in pc.unique(ops).to_pylist():
+            chosen = pc.and_(pc.equal(copies, copy), pc.equal(ops, op))
+            rows = batch.select(arrival.slots).filter(chosen)
+            if rows.num_rows:
+                yield arrival, Rows(arrival.relation, op, rows.rename_columns(list(arrival.columns)))
+
+
+# -- merge cells -------------------------------------------------------------------------------------------------------
+
+
+def _feed_merge_cell(turn: Turn, batches: Batches) -> Iterator[Message]:
+    partials: dict[str, list[bytes]] = defaultdict(list)
+    summed: set[tuple[str, str]] = set()
+    cell: int | None = None
+    for message in (Message(**row) for batch in batches for row in batch.to_pylist()):
+        if message.kind in (ANSWER, REFUSED):
+            yield message
+            continue
+        cell = message.part
+        if message.kind == PARTIAL:
+            view, sender, log = json.loads(message.name)
+            partials[view].append(message.body)
+            summed.add((sender, log))
+    if cell is None:
+        return
+    rows = [r for view, parts in partials.items() for r in part_rows(turn.works.partials[view], parts)]
+    try:
+        answer = apply(turn.merge_ticket(cell), sorted(rows, key=lambda r: -r.times))
+    except HOPELESS as error:
+        yield _refused(cell, error)
+        return
+    yield _answered(cell, answer, {"summed": sorted(summed)})
+
+
+# -- answers -----------------------------------------------------------------------------------------------------------
+
+
+def _answered(cell: int, answer: Answer, more: dict[str, Any]) -> Message:
+    return Message(cell, ANSWER, answer.cell, json.dumps({"answer": answer.to_json(), **more}).encode())
+
+
+def _refused(cell: int, error: Exception) -> Message:
+    return Message(cell, REFUSED, type(error).__name__, str(error).encode())
+
+
+def answers(messages: list[Message]) -> list[Answer] | None:
+    """What the cells answered; None where a merge cell summed what no answer tells of. A refusal is raised."""
+    for message in messages:
+        if message.kind == REFUSED:
+            text = bytes(message.body).decode()
+            raise OverflowError_(text) if message.name == OverflowError_.__name__ else RefusedError(text)
+    found = {m.name: json.loads(bytes(m.body)) for m in messages if m.kind == ANSWER}
+    given = {name: Answer.from_json(told["answer"]) for name, told in found.items()}
+    sent = {(merge_name(part), name, given[name].log.id) for name, t in found.items() for part in t.get("sent_to", ())}
+    summed = {(name, sender, log) for name, told in found.items() for sender, log in told.get("summed", ())}
+    return list(given.values()) if sent == summed else None
+
+
+class RefusedError(DataError):
+    """A row that a cell could not take, as the cell said it."""
+
+    def __init__(self, message: str) -> None:
+        Exception.__init__(self, message)
+        self.message, self.relation = message, message.partition(":")[0].partition(".")[0].partition(",")[0]
+        self.row = self.column = self.value = None

@@ -1,0 +1,270 @@
+"""Durable files of a query: written whole or not at all, and checked when they are read again.
+
+Whatever pyarrow or fsspec can reach serves. On local disks a file is written under a hidden name, forced to the disk
+and renamed; an object store shows an object only when its upload is complete. Paths are relative to the store's root.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from viewlet.errors import CorruptError, Error
+from viewlet.spark.chain import File
+
+DIGEST = hashlib.sha256
+DIGEST_LENGTH = 32  # hexadecimal digits; against accidents, not against whoever may write to the store anyway
+BLOCK = 1 << 22
+
+
+def digest(data: Any) -> str:
+    return DIGEST(data).hexdigest()[:DIGEST_LENGTH]
+
+
+class Store:
+    """``uri`` names the root directory: a local path, ``file:/…`` as Hadoop writes it, or any URI of a file system."""
+
+    def __init__(self, uri: str) -> None:
+        self._files, root = _file_system(uri)
+        self.is_local = isinstance(self._files, fs.LocalFileSystem)
+        self._root = root.rstrip("/")
+        self.uri = self._root if self.is_local else uri.rstrip("/")
+
+    @staticmethod
+    def of(checkpoint: str) -> Store:
+        """Where viewlet keeps its files beside Spark's own."""
+        return Store(f"{checkpoint.rstrip('/')}/viewlet")
+
+    def path_of(self, path: str) -> str:
+        """For Spark's readers."""
+        return Path(self._root, path).as_uri() if self.is_local else f"{self.uri}/{path}"
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+
+    def write(self, path: str, data: Any) -> File:
+        """In the place of what was there before, if anything: readers see the one or the other."""
+        with self._writer(path) as out:
+            out.write(data)
+        return _file(path, data)
+
+    def write_new(self, contents: Mapping[str, Any]) -> list[File]:
+        """Files that nobody asks for before this is over: their names are new, and no manifest has them yet.
+
+        Local ones share a trip to the disk.
+        """
+        if self.is_local:
+            _write_together({Path(self._root, path): data for path, data in contents.items()})
+            return [_file(path, data) for path, data in contents.items()]
+        return [self.write(path, data) for path, data in contents.items()]
+
+    def draft(self, path: str, elsewhere: Path) -> Path:
+        """Where to write a local file that is to be adopted as ``path``: on the store's own disk, if it has one."""
+        if not self.is_local:
+            return elsewhere / uuid.uuid4().hex
+        draft = _draft_of(Path(self._root, path))
+        draft.parent.mkdir(parents=True, exist_ok=True)
+        return draft
+
+    def adopt(self, draft: Path, path: str) -> File:
+        """The draft, written and closed, becomes a file of the store."""
+        hashed = _Hashed()
+        with draft.open("rb") as source:
+            for block in iter(lambda: source.read(BLOCK), b""):
+                hashed.add(block)
+            if self.is_local:
+                os.fsync(source.fileno())
+                _rename(draft, Path(self._root, path))
+            else:
+                source.seek(0)
+                with self._writer(path) as out:
+                    shutil.copyfileobj(source, out, BLOCK)
+                draft.unlink()
+        return hashed.file(path)
+
+    @contextmanager
+    def _writer(self, path: str) -> Iterator[Any]:
+        if not self.is_local:
+            self._files.create_dir(f"{self._root}/{path}".rpartition("/")[0], recursive=True)
+            with self._files.open_output_stream(f"{self._root}/{path}") as stream:
+                yield stream
+            return
+        target = Path(self._root, path)
+        draft = _draft_of(target)
+        try:
+            with _created(draft) as out:
+                yield out
+                out.flush()
+                os.fsync(out.fileno())
+            _rename(draft, target)
+        finally:
+            draft.unlink(missing_ok=True)
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    def read(self, path: str) -> pa.Buffer:
+        """FileNotFoundError where there is none."""
+        with self._files.open_input_file(f"{self._root}/{path}") as file:
+            return file.read_buffer()
+
+    def checked(self, file: File) -> pa.Buffer:
+        """The bytes that were written, or CorruptError."""
+        try:
+            data = self.read(file.path)
+        except FileNotFoundError:
+            raise CorruptError(f"{self.path_of(file.path)} is not there") from None
+        if data.size != file.bytes or digest(data) != file.digest:
+            raise CorruptError(f"{self.path_of(file.path)} is not what was written: {_difference(data.size, file)}")
+        return data
+
+    @contextmanager
+    def opened(self, file: File) -> Iterator[IO[bytes]]:
+        """A local file of the same bytes, checked: for what is read through a file descriptor."""
+        with tempfile.TemporaryFile() if not self.is_local else _opened(Path(self._root, file.path)) as local:
+            if not self.is_local:
+                self._download(file, local)
+            hashed = _Hashed()
+            for block in iter(lambda: local.read(BLOCK), b""):
+                hashed.add(block)
+            if hashed.file(file.path) != file:
+                raise CorruptError(
+                    f"{self.path_of(file.path)} is not what was written: {_difference(hashed.size, file)}"
+                )
+            local.seek(0)
+            yield local
+
+    def _download(self, file: File, local: IO[bytes]) -> None:
+        try:
+            with self._files.open_input_stream(f"{self._root}/{file.path}") as source:
+                shutil.copyfileobj(source, local, BLOCK)
+        except FileNotFoundError:
+            raise CorruptError(f"{self.path_of(file.path)} is not there") from None
+        local.seek(0)
+
+    def has(self, file: File) -> bool:
+        """A file of this name and length is there; its bytes are not looked at."""
+        return bool(self._files.get_file_info(f"{self._root}/{file.path}").size == file.bytes)
+
+    def names(self, directory: str) -> list[str]:
+        """The names in a directory, which need not be there."""
+        found = self._files.get_file_info(fs.FileSelector(f"{self._root}/{directory}", allow_not_found=True))
+        return sorted(info.base_name for info in found)
+
+    def walk(self, directory: str) -> list[str]:
+        """The paths of all files below a directory."""
+        selector = fs.FileSelector(f"{self._root}/{directory}", allow_not_found=True, recursive=True)
+        found = [info.path for info in self._files.get_file_info(selector) if info.type == fs.FileType.File]
+        return sorted(path[len(self._root) + 1 :] for path in found)
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """What another process has removed already needs no removing."""
+        for path in paths:
+            with suppress(FileNotFoundError):
+                self._files.delete_file(f"{self._root}/{path}")
+
+
+class _Hashed:
+    def __init__(self) -> None:
+        self.size, self._hash = 0, DIGEST()
+
+    def add(self, data: Any) -> None:
+        self.size += len(memoryview(data).cast("B"))
+        self._hash.update(data)
+
+    def file(self, path: str) -> File:
+        return File(path, self.size, self._hash.hexdigest()[:DIGEST_LENGTH])
+
+
+def _file(path: str, data: Any) -> File:
+    hashed = _Hashed()
+    hashed.add(data)
+    return hashed.file(path)
+
+
+def _difference(size: int, file: File) -> str:
+    if size != file.bytes:
+        return f"{size} bytes, of {file.bytes}"
+    return "its checksum differs"
+
+
+def _file_system(uri: str) -> tuple[fs.FileSystem, str]:
+    if local := re.fullmatch(r"file:/+(.*)", uri):  # file:/a and file:///a are the same to Hadoop
+        return fs.LocalFileSystem(), f"/{local[1]}"
+    if not re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+:", uri):
+        return fs.LocalFileSystem(), str(Path(uri).absolute())
+    try:
+        found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(uri)
+        return found
+    except pa.ArrowInvalid as unknown:
+        return _fsspec(uri, unknown)
+
+
+def _fsspec(uri: str, unknown: Exception) -> tuple[fs.FileSystem, str]:
+    try:
+        files, path = import_module("fsspec.core").url_to_fs(uri)
+    except (ImportError, ValueError) as error:
+        hint = "pyarrow does not know it, and fsspec is needed for others: pip install fsspec and what its scheme needs"
+        raise Error(f"no file system for {uri} ({unknown}; {error}); {hint}") from error
+    return fs.PyFileSystem(fs.FSSpecHandler(files)), path
+
+
+# -- local disks -------------------------------------------------------------------------------------------------------
+
+
+def _draft_of(path: Path) -> Path:
+    """Hidden, so that Spark's readers pass over it."""
+    return path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+
+
+def _created(path: Path) -> IO[bytes]:
+    try:
+        return path.open("xb")
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("xb")
+
+
+def _write_together(contents: Mapping[Path, Any]) -> None:
+    """All written before the first is forced to the disk: with it go the names of the others."""
+    with ExitStack() as stack:
+        files = [stack.enter_context(_created(path)) for path in contents]
+        for file, data in zip(files, contents.values(), strict=True):
+            file.write(data)
+            file.flush()
+        for file in files:
+            os.fsync(file.fileno())
+    for directory in {path.parent for path in contents}:
+        _sync_directory(directory)
+
+
+def _opened(path: Path) -> IO[bytes]:
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        raise CorruptError(f"{path.as_uri()} is not there") from None
+
+
+def _rename(draft: Path, target: Path) -> None:
+    """The new name is on the disk, too, when this is over."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft.replace(target)
+    _sync_directory(target.parent)
+
+
+def _sync_directory(path: Path) -> None:
+    directory = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
