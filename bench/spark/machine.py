@@ -6,10 +6,11 @@ import multiprocessing
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -20,6 +21,8 @@ A = TypeVar("A")
 
 PROC = Path("/proc")
 MARK = "VIEWLET_BENCH"  # in the environment, which a process inherits even from a parent that is gone
+DRIVER = "driver"
+ROLES = {DRIVER: b"", "JVM": b"/bin/java", "workers": b"pyspark.daemon", "cells": b"viewlet.spark.keeper"}
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -27,7 +30,7 @@ def apart(cores: int | None, function: Callable[P, A], *given: P.args, **named: 
     """What ``function`` answers in a fresh process that has so many cores (None: all) for itself and its children."""
     fresh = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, fresh, _begin, (cores, uuid.uuid4().hex)) as pool:
-        return pool.submit(_told, function, *given, **named).result()
+        return pool.submit(_told, partial(function, *given, **named)).result()
 
 
 def _begin(cores: int | None, mark: str) -> None:
@@ -36,28 +39,36 @@ def _begin(cores: int | None, mark: str) -> None:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
 
 
-def _told(function: Callable[P, A], *given: P.args, **named: P.kwargs) -> A:
+def _told(function: Callable[[], A]) -> A:
     """Errors of Spark hold what cannot travel to another process; their text can."""
     try:
-        return function(*given, **named)
+        return function()
     except PySparkException as error:
         raise RuntimeError(str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Seconds: of the wall, of CPU that this measurement's processes took, of CPU that anyone took."""
+    """Seconds: of the wall, of CPU that this measurement's processes took, by role, and of CPU that anyone took."""
 
     wall: float
-    own: float
+    roles: Mapping[str, float]
     all: float
 
     @staticmethod
     def now() -> Clock:
-        return Clock(time.monotonic(), sum(map(_cpu_seconds, _marked())), _busy_seconds())
+        roles = dict.fromkeys(ROLES, 0.0)
+        for process, role in _marked():
+            roles[role] += _cpu_seconds(process)
+        return Clock(time.monotonic(), roles, _busy_seconds())
 
     def __sub__(self, earlier: Clock) -> Clock:
-        return Clock(self.wall - earlier.wall, self.own - earlier.own, self.all - earlier.all)
+        roles = {role: seconds - earlier.roles[role] for role, seconds in self.roles.items()}
+        return Clock(self.wall - earlier.wall, roles, self.all - earlier.all)
+
+    @property
+    def own(self) -> float:
+        return sum(self.roles.values())
 
     @property
     def cores(self) -> float:
@@ -70,13 +81,19 @@ class Clock:
         return max(0.0, self.all - self.own) / self.wall
 
 
-def _marked() -> Iterator[Path]:
-    """The processes that this one started, and theirs: driver, JVM, workers, cells."""
+def _marked() -> Iterator[tuple[Path, str]]:
+    """The processes that this one started, and theirs, each with its role."""
     mark = f"{MARK}={os.environ[MARK]}".encode()
     for process in PROC.glob("[0-9]*"):
         with suppress(OSError):
-            if process.name == str(os.getpid()) or mark in (process / "environ").read_bytes().split(b"\0"):
-                yield process
+            if process.name == str(os.getpid()):
+                yield process, DRIVER
+            elif mark in (process / "environ").read_bytes().split(b"\0"):
+                yield process, _role((process / "cmdline").read_bytes())
+
+
+def _role(command: bytes) -> str:
+    return next((role for role, sign in ROLES.items() if sign and sign in command), DRIVER)
 
 
 def _cpu_seconds(process: Path) -> float:

@@ -77,7 +77,8 @@ def show_parts(found: Mapping[str, Stretch], console: Console) -> None:
     console.print(table)
     console.print(
         "job: Spark's job in foreachBatch, of which the slowest cell takes, of which all engines together take; "
-        "around: the rest of foreachBatch (manifest, calls between JVM and driver). Columns left of job are Spark's.",
+        "around: the rest of foreachBatch (manifest, calls between JVM and driver). What is left of job is Spark's own. "
+        "CPU: the average of a micro-batch.",
         highlight=False,
     )
 
@@ -99,6 +100,7 @@ def _parts(stretch: Stretch) -> dict[str, float]:
         "slowest\ncell": own("slowest_cell_seconds"),
         "engines": own("engine_seconds"),
         "around": typical("addBatch") - own("seconds"),
+        **{f"CPU\n{role}": seconds / len(stretch.batches) for role, seconds in stretch.took.roles.items()},
     }
 
 

@@ -45,11 +45,10 @@ def executor_of(pid: int) -> int:
     return pid
 
 
-def executor_of_cell(mark: str, cell: int) -> int:
-    """The JVM with whose end a cell ends: the one whose number its keeper's directory bears."""
-    # A keeper lets go of whoever started it, so it is no descendant of the JVM: its log says whose it is.
-    log = os.readlink(f"/proc/{cell}/fd/1")
-    return int(Path(log).parent.name.rpartition("-")[2])
+def executor_of_cell(pid: int) -> int:
+    """The JVM with which a cell ends. It is no descendant of it: its keeper let go, and has the JVM's number in the
+    name of its directory."""
+    return int(Path(os.readlink(f"/proc/{pid}/fd/1")).parent.name.rpartition("-")[2])
 
 
 def kill(pid: int) -> None:

@@ -8,73 +8,67 @@ from pathlib import Path
 import pytest
 
 from tests.faults.feed import Feed, attempts, bids_streams
-from tests.faults.processes import cell_process, executor_of, executor_of_cell, kill
+from tests.faults.processes import cell_process, executor_of, executor_of_cell, kill, stopped
 from tests.spark.cluster import Cluster, parent_of
-from tests.spark.drive import Driver
+from tests.spark.drive import Driver, started_driver
 
 pytestmark = pytest.mark.xdist_group("cluster")
 
-Victim = Callable[[Feed, int], int]  # from the query and the Python worker that waits for the last cell
+
+def _cell(feed: Feed, name: str = "c1") -> int:
+    return cell_process(feed.mark, feed.checkpoint, name)
 
 
-@pytest.fixture
-def feed(driver: Driver, cluster: Cluster, tmp_path: Path) -> Feed:
-    """Two micro-batches into a stream of five."""
-    feed = Feed(driver, cluster.mark, bids_streams(tmp_path / "in", batches=5), tmp_path / "checkpoint")
+def _all_that_hold_the_batch(feed: Feed, worker: int) -> None:
+    for pid in (_cell(feed, "c0"), _cell(feed), worker):
+        kill(pid)
+
+
+# Each in a batch of its own that cell c0 has taken and c1 has not; given is the Python worker that waits for c1.
+KILLS: tuple[Callable[[Feed, int], None], ...] = (
+    lambda feed, worker: kill(worker),
+    lambda feed, worker: kill(_cell(feed)),
+    lambda feed, worker: kill(parent_of(_cell(feed))),  # the keeper: the next cell to end has none
+    _all_that_hold_the_batch,
+    lambda feed, worker: kill(executor_of(worker)),
+    lambda feed, worker: kill(executor_of_cell(_cell(feed))),
+)
+
+
+def test_every_kind_of_process_is_killed_in_mid_batch(driver: Driver, cluster: Cluster, tmp_path: Path) -> None:
+    """One query for all of them: starting one takes longer than killing what runs it."""
+    feed = Feed(driver, cluster.mark, bids_streams(tmp_path / "in", len(KILLS) + 4), tmp_path / "checkpoint")
     feed.start()
     feed.run(2)
-    return feed
-
-
-def _the_task_s_executor(feed: Feed, worker: int) -> int:
-    return executor_of(worker)
-
-
-def _the_cell_s_executor(feed: Feed, worker: int) -> int:
-    return executor_of_cell(_the_cell(feed, worker))
-
-
-def _the_worker(feed: Feed, worker: int) -> int:
-    return worker
-
-
-def _the_cell(feed: Feed, worker: int) -> int:
-    return cell_process(feed.mark, feed.checkpoint, "c1")
-
-
-VICTIMS: tuple[Victim, ...] = (_the_task_s_executor, _the_cell_s_executor, _the_worker, _the_cell)
-
-
-@pytest.mark.parametrize("victim", VICTIMS)
-def test_a_process_is_killed_while_a_cell_has_its_batch_and_another_has_not(feed: Feed, victim: Victim) -> None:
-    with feed.mid_batch() as worker:
-        kill(victim(feed, worker))
-    feed.committed()
-    feed.end()
-
-
-def test_an_executor_is_killed_while_partial_changes_are_summed(feed: Feed) -> None:
+    for number, kill_one in enumerate(KILLS, start=2):
+        with feed.mid_batch() as worker:
+            kill_one(feed, worker)
+        feed.committed()
+        assert attempts(feed.checkpoint, number, "c1")
     with feed.mid_batch(last="m1", done="m0") as worker:
         kill(executor_of(worker))
     feed.committed()
     feed.end()
 
 
-def test_a_keeper_is_killed_and_later_a_cell_without_one(feed: Feed) -> None:
-    with feed.mid_batch():
-        kill(parent_of(cell_process(feed.mark, feed.checkpoint, "c1")))
-    feed.committed()
-    kill(cell_process(feed.mark, feed.checkpoint, "c1"))
-    feed.end()
+SPECULATING = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "50ms",
+    "spark.speculation.minTaskRuntime": "50ms",
+    "spark.speculation.multiplier": "1.01",
+    "spark.speculation.quantile": "0.5",
+}
 
 
-def test_what_a_losing_attempt_wrote_does_not_count(feed: Feed) -> None:
-    """Everything that holds the batch is killed, so that the cells must take it again from where they were."""
-    with feed.mid_batch() as worker:
-        batch = feed.given - 1
-        for cell in ("c0", "c1"):
-            kill(cell_process(feed.mark, feed.checkpoint, cell))
-        kill(worker)
-    feed.committed()
-    assert attempts(feed.checkpoint, batch, "c0")
-    feed.end()
+def test_a_task_that_hangs_is_overtaken_by_a_copy_and_comes_back(cluster: Cluster, tmp_path: Path) -> None:
+    """The first attempt has given its rows to the cell and does not hear the answer before the batch is committed."""
+    with started_driver(tmp_path / "log", {**cluster.settings, **SPECULATING}) as driver:
+        feed = Feed(driver, cluster.mark, bids_streams(tmp_path / "in", 5), tmp_path / "checkpoint")
+        feed.start()
+        feed.run(2)
+        with feed.mid_batch() as worker:
+            hanging = stopped(worker)
+            hanging.__enter__()
+        with hanging:
+            feed.committed()
+        feed.end()

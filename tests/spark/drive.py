@@ -86,7 +86,8 @@ def started_driver(log: Path, settings: Mapping[str, str]) -> Iterator[Driver]:
         driver = Driver(mark, process)
         driver.call(connect, settings)
         yield driver
-        driver.call(disconnect)
+        if process.poll() is None:
+            driver.call(disconnect)
     finally:
         with process:
             end_marked(mark)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+import json
 import os
 import random
 import signal
@@ -36,7 +37,8 @@ from viewlet.spark.artefact import publish
 from viewlet.spark.cell import Cell, open_cell
 from viewlet.spark.chain import START, Address, Chain
 from viewlet.spark.client import Answer, Artefact, Rows, Run, Split, Ticket, apply, new_run, part_rows, stop
-from viewlet.spark.process import Process, _look, directory_for
+from viewlet.spark.keeper import NOTE
+from viewlet.spark.process import Process, _look, directory_for, owner, sweep
 from viewlet.spark.protocol import Message, UnreachableError, ask
 from viewlet.spark.server import Listener, Reply
 from viewlet.spark.store import Store
@@ -66,7 +68,7 @@ class Place:
 
     @property
     def root(self) -> Path:
-        return Path(self.store.uri.removeprefix("local://"))
+        return Path(self.store.uri)
 
 
 def place_at(uri: str, *, idle: float = 600.0, views: Sequence[str] = ()) -> Place:
@@ -213,6 +215,13 @@ def test_a_cell_without_rows_has_the_row_of_an_aggregate_over_nothing(driver: Dr
     driver.check()
     assert driver.shown("t") == Counter([(None, 0)])
     driver.go_on()
+
+
+def test_a_cell_publishes_what_it_is_asked_to(place: Place) -> None:
+    """A view over all cells is finished in one of them."""
+    answer = apply(Ticket(place.run, place.artefact, "shy", 0, Chain(), None, ("t",)), [])
+    assert list(answer.log.changes) == ["t"]
+    stop(place.run, [answer.address])
 
 
 def test_a_cell_is_opened_once_however_many_ask(driver: Driver) -> None:
@@ -442,8 +451,9 @@ def test_a_broken_log_is_refused(harmed: Harmed, how: Callable[[Path], None]) ->
 
 def test_snapshots_go_to_stores_that_are_not_local(tmp_path: Path) -> None:
     """Through a new process: what a client of a store holds open does not survive a fork."""
-    pytest.importorskip("fsspec")
-    driver = Driver(place_at(f"local://{tmp_path}"))
+    place = place_at(f"fsspec+file://{tmp_path}")
+    assert not place.store.is_local
+    driver = Driver(place)
     driver.snapshotted()
     driver.kill()
     assert driver.go_on().reloaded
@@ -611,6 +621,20 @@ def test_an_address_that_another_process_has_is_no_cell(driver: Driver) -> None:
     assert [len(data) for data in heard] == [64, 0]
 
 
+def test_an_address_that_another_cell_has_is_not_taken_for_the_cell(place: Place, driver: Driver) -> None:
+    """Nor is the keeper's: ports are given out again."""
+    other = Driver(place)
+    address = other.go_on().address
+    mine = driver.go_on()
+    driver.answer = replace(mine, address=address)
+    assert driver.go_on().pid == mine.pid
+    note = directory_for(place.run.id, owner()) / NOTE
+    driver.answer = replace(mine, address=Address.from_json(json.loads(note.read_text())))
+    assert driver.go_on().pid == mine.pid
+    assert not other.go_on().reloaded
+    stop(place.run, [address])
+
+
 def test_a_cell_that_nobody_asks_ends(tmp_path: Path) -> None:
     driver = Driver(place_at(str(tmp_path), idle=0.2))
     pid = driver.go_on().pid
@@ -650,6 +674,17 @@ def test_a_directory_that_is_not_private_is_refused(tmp_path: Path, monkeypatch:
     mine.chmod(0o750)
     with pytest.raises(Error, match="closed to others"):
         directory_for("run", Process(1, ""))
+
+
+def test_directories_of_the_dead_are_swept_away(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as dead:
+        dead.wait()
+    mine, theirs = tmp_path / f"run-{os.getpid()}", tmp_path / f"run-{dead.pid}"
+    mine.mkdir()
+    theirs.mkdir()
+    (theirs / "lock").touch()
+    sweep(mine)
+    assert (mine.exists(), theirs.exists()) == (True, False)
 
 
 def test_a_process_is_told_from_a_later_one_of_its_number() -> None:

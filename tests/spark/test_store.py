@@ -89,13 +89,13 @@ def test_a_manifest_names_the_changes_of_its_own_batch() -> None:
 @pytest.fixture(params=["local", "fsspec"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     """On a local disk as such, and behind the interface of remote ones."""
-    found = Store(f"{'local://' if request.param == 'fsspec' else ''}{tmp_path}/check point/viewlet")
+    found = Store(f"{'fsspec+file://' if request.param == 'fsspec' else ''}{tmp_path}/check point/viewlet")
     assert found.is_local == (request.param == "local")
     return found
 
 
 def on_disk(store: Store, path: str) -> Path:
-    return Path(store.path_of(path).removeprefix("local://").removeprefix("file://").replace("%20", " "))
+    return Path(store.path_of(path).removeprefix("fsspec+file://").removeprefix("file://").replace("%20", " "))
 
 
 @pytest.mark.parametrize("form", ["{}", "file:{}", "file://{}", "{}/"])
@@ -103,6 +103,12 @@ def test_a_local_directory_has_many_names(form: str, tmp_path: Path) -> None:
     Store.of(form.format(tmp_path)).write("a/b", b"bytes")
     assert (tmp_path / "viewlet/a/b").read_bytes() == b"bytes"
     assert Store.of(form.format(tmp_path)).path_of("a/b") == (tmp_path / "viewlet/a/b").as_uri()
+
+
+def test_what_pyarrow_does_not_know_fsspec_may() -> None:
+    store = Store("memory://somewhere")
+    assert store.path_of("a/b") == "memory://somewhere/a/b"
+    assert bytes(Store(store.uri).checked(store.write("a/b", b"bytes"))) == b"bytes"
 
 
 def test_what_no_library_knows_is_refused() -> None:

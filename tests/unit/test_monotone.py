@@ -1,7 +1,7 @@
 """Conditions as ranges of a key: each range is what it claims to be, for all keys and whatever else has a value.
 
 And which of a join's views is read by them, as a sum or one by one; a slice that is compared with a total of its own
-is not.
+is not. And that no sum is added up before what it needs is there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from hypothesis import strategies as st
 from viewlet.algebra.query import Compare, factors
 from viewlet.algebra.terms import COMPARISONS, NULL, TRUE, Const, Op, Scalar, Term, Var, evaluate_term, number
 from viewlet.algebra.text import parse
-from viewlet.program.loops import Cut, InRun, Range
+from viewlet.program.fuse import Pass
+from viewlet.program.hoist import hoisted
+from viewlet.program.loops import Block, Cut, InRun, Loop, Range, RangeSum, Total
+from viewlet.program.lower import Lowering, Scope
 from viewlet.program.monotone import (
     MOST_RANGES,
     Ranges,
@@ -27,6 +30,7 @@ from viewlet.program.monotone import (
     keeps_order,
     ranges_of,
 )
+from viewlet.program.names import bound_names, free_names
 from viewlet.program.ordered import ordered_path
 
 K, A, B = Var("k"), Var("a"), Var("b")
@@ -326,6 +330,7 @@ def test_the_path_of_a_join(product: str, needed: str, key: str, is_sum: bool, g
         pytest.param("V[][x] * W[][x] * [x > @a]", id="a key that is joined"),
         pytest.param("V[][x, y] * [x > y] * x", id="columns of one entry"),
         pytest.param("V[][x] * (s := Sum[](W[][z] * [z > x])) * [s > x]", id="a running sum beside its own key"),
+        pytest.param("V[][x] * (s := Sum[](W[][z] * [z > x])) * [s > abs(x)]", id="or beside its distance"),
         pytest.param("V[][x] * (s := Sum[](W[][z] * [z > x])) * [s > 3] * s", id="a running sum that is measured"),
     ],
 )
@@ -338,3 +343,44 @@ def test_a_view_times_itself_has_no_path() -> None:
     view, compare = factors(parse("V[][x] * [x > @a]"))
     assert ordered_path((view, compare), GIVEN, frozenset()) is not None
     assert ordered_path((view, view, compare), GIVEN, frozenset()) is None
+
+
+# -- sums that are added up first --------------------------------------------------------------------------------------
+
+
+def added_up_first(*expressions: str, ordered: bool = True) -> Block:
+    """What is done before two passes for each of the expressions; every name has a value where it is used."""
+    lowering = Lowering({"V": (False,), "T": ()}, ordered=ordered)
+    blocks = [lowering.change(parse(e), (), Scope(GIVEN, GIVEN)) for e in expressions for _ in range(2)]
+    first, passes = hoisted(tuple(Pass((), block, False, frozenset()) for block in blocks), GIVEN)
+    known = GIVEN
+    for step in first:
+        assert free_names((step,)) <= known
+        known |= set(bound_names((step,)))
+    assert all(free_names(p.block) <= known for p in passes)
+    return first
+
+
+def test_a_range_that_the_event_gives_is_added_up_first() -> None:
+    (first,) = added_up_first("Sum[](V[][x] * [x > @a])")
+    assert isinstance(first, RangeSum)
+
+
+def test_a_range_up_to_a_total_waits_for_it() -> None:
+    first = added_up_first("Sum[](V[][x] * (s := T[][]) * [x > s])", "Sum[](V[][x] * [x > @a])")
+    assert [type(step) for step in first] == [RangeSum, Total]  # the other range, and T
+
+
+def test_a_sum_that_uses_a_total_waits_for_it() -> None:
+    first = added_up_first("(s := T[][]) * (r := Sum[](V[][x] * {(x * s)})) * r")
+    assert len(first) == 1
+
+
+def test_a_range_that_only_a_test_leads_to_stays_behind_it() -> None:
+    assert added_up_first("[@b > 3] * Sum[](V[][x] * [x > @a])") == ()
+
+
+def test_a_sum_does_not_share_the_loop_of_one_that_it_uses() -> None:
+    all_of_it = "Sum[](V[][y] * y)"
+    first = added_up_first(all_of_it, f"Sum[](V[][x] * {all_of_it} * x)", ordered=False)
+    assert [type(step.body[-1]) for step in first if isinstance(step, Total)] == [Loop, Loop]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum
 from importlib.resources import files
@@ -73,17 +75,23 @@ def run_command(
         raise typer.BadParameter("--master, --cells and --checkpoint are for --engine spark")
     script = read_job(job) if job is not None else files("viewlet.workloads").joinpath("orderbook.sql").read_text()
     options = Options(strategy.value, dialect.value, master, cells, checkpoint)
-    with errors_as_messages():
-        run = start(script, engine.value, options)
-        try:
-            _Display(run).show()
+    console = Console()
+    with errors_as_messages(), _stopped_by_the_user():
+        with console.status("starting") if console.is_terminal else nullcontext():
+            run = start(script, engine.value, options)
+        with closing(run):
+            _Display(run, console).show()
             if verify:
                 _verify(wrong_views(run, script, dialect.value))
-        except KeyboardInterrupt:
-            typer.echo("stopped", err=True)
-            raise typer.Exit(INTERRUPTED) from None
-        finally:
-            run.close()
+
+
+@contextmanager
+def _stopped_by_the_user() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo("stopped", err=True)
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _verify(wrong: dict[str, str]) -> None:
@@ -97,7 +105,7 @@ def _verify(wrong: dict[str, str]) -> None:
 @dataclass
 class _Display:
     run: Run
-    console: Console = field(default_factory=Console)
+    console: Console
     started: float = field(default_factory=time.monotonic)
     looked: float = 0.0
     first_rows: dict[str, str] = field(default_factory=dict)
@@ -133,11 +141,10 @@ class _Display:
     def _line(self, progress: Progress) -> str:
         rate = progress.rows / max(time.monotonic() - self.started, 1e-9)
         parts = [
-            f"batch {progress.batches}",
+            f"batch {progress.batches}/{progress.of}",
             f"{progress.rows:,} rows",
             f"{rate:,.0f} rows/s",
             f"last batch {1000 * progress.seconds:,.0f} ms",
-            progress.waiting and f"{progress.waiting} waiting",
             progress.cells and f"{progress.cells} cells",
             progress.state_bytes and f"{progress.state_bytes / 1e6:,.1f} MB of state",
             progress.engine,

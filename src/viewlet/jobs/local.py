@@ -45,6 +45,17 @@ def batches(relations: Iterable[Relation], sources: Mapping[str, Source]) -> Ite
         yield step
 
 
+def batch_count(relations: Iterable[Relation], sources: Mapping[str, Source]) -> int:
+    """How many steps :func:`batches` takes."""
+    return max((_steps(r, sources[r.name]) for r in relations if not r.static), default=0)
+
+
+def _steps(relation: Relation, source: Source) -> int:
+    if isinstance(source, Files):
+        return -(-len(_found(relation, source)) // source.files_per_batch)
+    return -(-source.events // source.events_per_batch)
+
+
 def _from_generator(source: Source, names: list[str]) -> Iterator[list[pa.RecordBatch]]:
     from viewlet.workloads import bulk  # needs numpy
 

@@ -35,15 +35,15 @@ class Options:
 
 @dataclass(frozen=True)
 class Progress:
-    """After a batch: how many there were, rows in all, seconds of the last one, and what Spark alone knows."""
+    """After a batch: how many there were and will be, rows in all, seconds of the last one, what Spark alone knows."""
 
     batches: int
+    of: int
     rows: int
     seconds: float
     engine: str
     cells: int | None = None
     state_bytes: int | None = None
-    waiting: str = ""
 
 
 class Run(Protocol):
@@ -84,13 +84,13 @@ class LocalRun:
     def batches(self) -> Iterator[Progress]:
         for name, table in local.static_tables(self._relations, self._sources).items():
             self._db.insert(name, table)
-        rows = 0
+        rows, of = 0, local.batch_count(self._relations, self._sources)
         for number, step in enumerate(local.batches(self._relations, self._sources)):
             started = time.perf_counter()
             for batch in step:
                 self._db.apply(batch)
                 rows += batch.num_rows
-            yield Progress(number + 1, rows, time.perf_counter() - started, self._db.tier)
+            yield Progress(number + 1, of, rows, time.perf_counter() - started, self._db.tier)
 
     def rows(self, view: str, at_most: int | None = None) -> list[Row]:
         rows = self._db.view(view).rows()
@@ -112,18 +112,23 @@ class SparkRun:
         sources = sources_of(translated.relations)
         self.views = tuple(result.name for result in translated.results)
         self._scratch = tempfile.TemporaryDirectory(prefix="viewlet-run-")
-        self._spark = session(options.master)
-        self._frames = Frames(self._spark, translated.relations, sources, self._scratch.name)
-        self._views = maintain(
-            self._spark,
-            script,
-            self._frames.sources(),
-            options.checkpoint,
-            cells=options.cells,
-            strategy=options.strategy,
-            dialect=options.dialect,
-            trigger={"availableNow": True},
-        )
+        try:
+            self._spark = session(options.master)
+            self._frames = Frames(self._spark, translated.relations, sources, self._scratch.name)
+            self._of = self._frames.batch_count()
+            self._views = maintain(
+                self._spark,
+                script,
+                self._frames.sources(),
+                options.checkpoint,
+                cells=options.cells,
+                strategy=options.strategy,
+                dialect=options.dialect,
+                trigger={"availableNow": True},
+            )
+        except BaseException:
+            self._scratch.cleanup()
+            raise
 
     def batches(self) -> Iterator[Progress]:
         query, seen, rows, over = self._views.query, 0, 0, False
@@ -135,15 +140,14 @@ class SparkRun:
 
     def _progress(self, done: StreamingQueryProgress, rows: int) -> Progress:
         cells = next((p for p in reversed(self._views.progress) if p["batch"] == done.batchId), {})
-        waiting = [int(source.metrics.get("numFilesOutstanding", 0)) for source in done.sources]
         return Progress(
             done.batchId + 1,
+            max(self._of, done.batchId + 1),  # a directory may have got more files
             rows,
             done.durationMs["triggerExecution"] / 1000,
             f"spark, {cells.get('engine', '')}",
             cells.get("cells"),
             cells.get("state_bytes"),
-            f"{max(waiting, default=0)} files",
         )
 
     def _is_over(self) -> bool:

@@ -36,6 +36,11 @@ class Frames:
             for name, r in self._relations.items()
         }
 
+    def batch_count(self) -> int:
+        """How many micro-batches it takes to read what is there now."""
+        streams = [(r, self._files[name]) for name, r in self._relations.items() if not r.static]
+        return max((-(-len(self._read(r, f).inputFiles()) // f.files_per_batch) for r, f in streams), default=0)
+
     def live_rows(self) -> dict[str, DataFrame]:
         """By relation: the rows that are there at the end, and in ``op`` how often."""
         found = {}

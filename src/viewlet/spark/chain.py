@@ -114,8 +114,11 @@ class Chain:
         return self.snapshots[-1] if self.snapshots else None
 
     def followed(self, log: Log, snapshot: Snapshot | None = None) -> Chain:
-        """The chain after one more batch. A snapshot is left out if it is of a version that is not on the chain (a
-        loser's), or no newer than another (made by a cell that was given up meanwhile)."""
+        """The chain after one more batch.
+
+        A snapshot is left out if its version is not on the chain (a loser's), or if it is no newer than another (made
+        by a cell that was given up meanwhile).
+        """
         logs = (*self.logs, log)
         if snapshot is None or all(snapshot.version != known.version for known in Chain(self.snapshots, logs).recent):
             return Chain(self.snapshots, logs)

@@ -41,7 +41,7 @@ def apply(ticket: Ticket, rows: Iterable[Rows]) -> Answer:
     """
     request = Request(ticket.batch, secrets.token_hex(8), ticket.chain, ticket.publish, ticket.splits)
     buffer = b"".join(log_parts(ticket.batch, segments(rows)))
-    header = {"do": "apply", "request": request.to_json()}
+    header = {"do": "apply", "cell": ticket.cell, "request": request.to_json()}
     if ticket.address is not None:
         with suppress(UnreachableError):
             return _answer(ask(ticket.address, ticket.run.token, header, [buffer]))

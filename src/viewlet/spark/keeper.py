@@ -21,12 +21,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from viewlet.errors import Error
 from viewlet.spark.artefact import unpacked
 from viewlet.spark.cell import Cell
 from viewlet.spark.chain import Address
-from viewlet.spark.process import Process, locked
-from viewlet.spark.protocol import Message
+from viewlet.spark.process import Process, locked, sweep
+from viewlet.spark.protocol import Message, UnreachableError
 from viewlet.spark.server import Listener, Reply, own_host, say
 from viewlet.spark.store import Store
 from viewlet.spark.worker import CellProcess
@@ -95,7 +94,7 @@ class Keeper:
     def _answer(self, message: Message) -> Reply:
         """The cell's port takes clients from now on; the process behind it comes when this one is answered."""
         if message.header["do"] != "open":
-            raise Error(f"a keeper cannot {message.header['do']}")
+            raise UnreachableError("a keeper has the port now")
         name: str = message.header["cell"]
         self._bury()
         if name in self._cells:
@@ -139,6 +138,7 @@ def main() -> None:
     keeper = Keeper(settings)
     print(json.dumps(keeper.address.to_json()), flush=True)
     _let_go(Path(settings.directory) / "log")
+    sweep(Path(settings.directory))
     keeper.run()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 import tempfile
@@ -81,6 +82,13 @@ def directory_for(run: str, of: Process) -> Path:
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
         raise Error(f"{mine} must be a directory of this user, closed to others: remove it")
     return mine / f"{run}-{of.pid}"
+
+
+def sweep(directory: Path) -> None:
+    """Remove what keepers that were killed have left beside a directory: those of owners that are gone."""
+    for other in directory.parent.glob("*-*"):
+        if _look(int(other.name.rpartition("-")[2])) is None:
+            shutil.rmtree(other, ignore_errors=True)
 
 
 @contextmanager

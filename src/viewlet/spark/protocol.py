@@ -29,7 +29,7 @@ KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}  # notice
 
 
 class UnreachableError(Exception):
-    """Nobody there who knows the token, or no longer: the cell must be opened elsewhere."""
+    """Nobody there who knows the token, or not the one who is meant: the cell must be opened elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +132,8 @@ def described(error: BaseException) -> Json:
     if isinstance(error, DataError):
         where = {"relation": error.relation, "row": error.row, "column": error.column}
         return {"kind": "DataError", "message": error.message, **where, "value": repr(error.value)}
+    if isinstance(error, UnreachableError):
+        return {"kind": "unreachable", "message": str(error)}
     if isinstance(error, Error):
         kind = next(known.__name__ for known in type(error).__mro__ if known.__name__ in KINDS)
         return {"kind": kind, "message": str(error)}
@@ -139,7 +141,9 @@ def described(error: BaseException) -> Json:
     return {"kind": "Error", "message": f"a cell failed: {error!r}\n{text}"}
 
 
-def _raised(error: Json) -> Error:
+def _raised(error: Json) -> Exception:
+    if error["kind"] == "unreachable":
+        return UnreachableError(error["message"])
     if error["kind"] == "DataError":
         where = {"relation": error["relation"], "row": error["row"], "column": error["column"]}
         return DataError(error["message"], **where, value=error["value"])

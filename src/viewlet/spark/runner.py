@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from viewlet.errors import CorruptError, Error
@@ -25,6 +26,7 @@ from viewlet.spark.store import Store, digest
 
 OPENING, HISTORY = -2, -1  # the batches before Spark's first: static tables, and what was there before the stream
 ATTEMPTS = 5  # at a batch
+GIVEN_UP = "indeterminate output"  # says Spark where part of a job would see other rows than the rest
 CLEAN_EVERY = 20  # batches: looking for files to delete lists directories
 REMEMBERED = 1000  # batches' progress, in memory
 
@@ -94,10 +96,16 @@ def _consistent(done: DataFrame) -> list[Answer]:
     """What the cells answered, all of one mind about what was summed.
 
     A task that Spark runs again after its output was lost gives the same changes, but perhaps with doubles that were
-    added in another order; a merge cell may have summed those of the first run. Then all of it is done again.
+    added in another order; a merge cell may have summed those of the first run. Then all of it is done again, which
+    changes nothing but the files that count. Spark knows the danger too, and gives such a job up.
     """
     for _ in range(ATTEMPTS):
-        found = answers([Message(*row) for row in done.collect()])
+        try:
+            found = answers([Message(*row) for row in done.collect()])
+        except PySparkException as error:
+            if GIVEN_UP not in str(error):
+                raise
+            continue
         if found is not None:
             return found
     raise Error("the tasks of a batch were run again and again in the middle of it: are executors dying?")

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from viewlet.errors import CorruptError, Error
+from viewlet.errors import CorruptError
 from viewlet.spark.cell import Cell
 from viewlet.spark.chain import START, Chain, Json, Log, Snapshot, Version
 from viewlet.spark.events import log_segments, stream
 from viewlet.spark.partition import split
 from viewlet.spark.process import Process
-from viewlet.spark.protocol import Message
+from viewlet.spark.protocol import Message, UnreachableError
 from viewlet.spark.server import Listener, Reply, say
 from viewlet.spark.snapshot import Making, directory_of, fork_snapshot, is_due, write_parquet
 from viewlet.spark.store import Store, digest
@@ -78,8 +78,8 @@ class CellProcess:
             self._making.stop()
 
     def answer(self, message: Message) -> Reply:
-        match message.header["do"]:
-            case "apply":
+        match message.header:
+            case {"do": "apply", "cell": self._name}:
                 request = Request.from_json(message.header["request"])
                 answer = self._answer(request, message.buffers[0])
                 self._asked = time.monotonic()
@@ -87,11 +87,10 @@ class CellProcess:
                 buffers = [part.data for part in answer.parts]
                 header = {"answer": answer.to_json(), "parts": parts}
                 return Reply(header, buffers, lambda: self._consider_snapshot(request, answer))
-            case "stop":
+            case {"do": "stop"}:
                 self._stopped = True
                 return Reply({})
-            case other:
-                raise Error(f"a cell cannot {other}")
+        raise UnreachableError(f"cell {self._name} has the port now")
 
     def _answer(self, request: Request, log: pa.Buffer) -> Answer:
         """What is asked again, with the same events, is answered again."""

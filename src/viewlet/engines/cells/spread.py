@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import TypeVar
 
 from viewlet.algebra.query import Rel
@@ -15,6 +15,7 @@ from viewlet.schema import Relation
 
 T = TypeVar("T")
 Routed = tuple[str, Route]  # a relation, and a route of its rows
+Loads = Callable[[Routed], Fraction]
 
 
 @dataclass(frozen=True)
@@ -67,17 +68,30 @@ class Spread:
 
 
 def spreads(monomials: Sequence[Monomial], schema: Schema, share: int) -> Iterator[Spread]:
-    """From every split of every monomial the spreads that follow suit: with little copied, or with views kept whole."""
+    """From every split of every monomial the spreads that follow suit: with little copied, or with views kept whole.
+
+    Monomials of a view that can be split alike, as those of its rows and sums mostly can, are.
+    """
+    alike: dict[tuple[object, ...], list[int]] = {}
+    for i, m in enumerate(monomials):
+        alike.setdefault((m.result, tuple(a.name for a in m.atoms), m.splits), []).append(i)
+    loads = cache(lambda routed: _load(routed, schema, share))
+    for found in _different([monomials[places[0]] for places in alike.values()], loads):
+        splits = {i: split for split, places in zip(found, alike.values(), strict=True) for i in places}
+        yield Spread(tuple(monomials), tuple(splits[i] for i in range(len(monomials))))
+
+
+def _different(monomials: Sequence[Monomial], loads: Loads) -> Iterator[tuple[Split, ...]]:
     seen = set[tuple[Split, ...]]()
     for i, monomial in enumerate(monomials):
         for split in monomial.splits:
             if split.is_first or any(found[i] == split for found in seen):
                 continue
             for whole in (False, True):
-                found = _Suit(schema, share, whole).followed(monomials, i, split)
+                found = _Suit(loads, whole).followed(monomials, i, split)
                 if found not in seen:
                     seen.add(found)
-                    yield Spread(tuple(monomials), found)
+                    yield found
 
 
 @dataclass
@@ -88,8 +102,7 @@ class _Suit:
     are what has been routed so far, and the key variables that are left of each view.
     """
 
-    schema: Schema
-    share: int
+    loads: Loads
     whole: bool
     routed: set[Routed] = field(default_factory=set)
     keys: dict[str, Names] = field(default_factory=dict)
@@ -106,7 +119,7 @@ class _Suit:
     def _rank(self, monomial: Monomial, split: Split) -> tuple[bool, Fraction, bool]:
         more = {r for r in _routed(monomial, split) if r not in self.routed}
         torn = not self._keys_left(monomial, split)
-        return self.whole and torn, sum((_load(r, self.schema, self.share) for r in more), Fraction(0)), torn
+        return self.whole and torn, sum(map(self.loads, more), Fraction(0)), torn
 
     def _take(self, monomial: Monomial, split: Split) -> Split:
         self.routed.update(_routed(monomial, split))
