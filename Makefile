@@ -21,8 +21,8 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-run: setup ## see viewlet at work
-	$(BIN)/viewlet demo
+run: setup ## the order book on Spark: views live in the terminal, checked at the end (RUN="--master spark://…" elsewhere)
+	$(BIN)/viewlet run --engine spark --cells 4 --verify $(RUN)
 
 test: check ## everything that must hold: make check, then all tests
 	$(BIN)/pytest -n 2

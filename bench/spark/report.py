@@ -77,7 +77,7 @@ def show_parts(found: Mapping[str, Stretch], console: Console) -> None:
     console.print(table)
     console.print(
         "job: Spark's job in foreachBatch, of which the slowest cell takes, of which all engines together take; "
-        "around: the rest of foreachBatch (manifest, calls between JVM and driver). What is left of job is Spark's own. "
+        "around: the rest of foreachBatch (manifest, calls between JVM and driver). Left of job: Spark's own. "
         "CPU: the average of a micro-batch.",
         highlight=False,
     )

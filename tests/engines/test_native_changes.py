@@ -231,15 +231,15 @@ def test_kinds_of_keys_and_values_have_their_types() -> None:
 
 def test_a_value_of_more_than_38_digits_is_no_other_number() -> None:
     script = """CREATE STREAM r (a BIGINT NOT NULL, b DECIMAL(38,0) NOT NULL);
-        CREATE MATERIALIZED VIEW v AS SELECT a, COUNT(*) AS n FROM r GROUP BY a HAVING SUM(b) > 0;"""
+        CREATE MATERIALIZED VIEW v AS SELECT a, AVG(b) AS mean FROM r GROUP BY a;"""
     program = viewlet.compile(script)
     view = next(v.name for v in program.views if "sum" in v.name)
     engine = engine_of(watching(program, Watched(views=(view,))))
-    engine.state.many("r", 1, [(1, 9 * 10**37)] * 2)
+    engine.state.many("r", 1, [(1, 8 * 10**37)] * 2)
     with pytest.raises(OverflowError_, match=f"{view}.*38 digits"):
         engine.partials(view)
-    engine.state.one("r", -1, (1, 9 * 10**37))
-    assert told(engine.partials(view)) == [(1, 1, 9 * 10**37)]
+    engine.state.one("r", -1, (1, 8 * 10**37))
+    assert told(engine.partials(view)) == [(1, 1, 8 * 10**37)]
 
 
 # -- all views built anew ----------------------------------------------------------------------------------------------
@@ -275,15 +275,15 @@ def test_an_update_that_failed_changes_nothing_and_loses_nothing() -> None:
 
 
 def test_a_row_that_cannot_be_shown_stays_to_be_told() -> None:
-    made = compiled("""CREATE STREAM r (a BIGINT NOT NULL, b INTEGER NOT NULL);
-        CREATE MATERIALIZED VIEW v AS SELECT a, CAST(SUM(b) AS INTEGER) AS s FROM r GROUP BY a;""")
+    made = compiled("""CREATE STREAM r (a BIGINT NOT NULL, b BIGINT NOT NULL);
+        CREATE MATERIALIZED VIEW v AS SELECT a, SUM(b) + SUM(b) AS s FROM r GROUP BY a;""")
     engine = engine_of(made)
     engine.changes("v")
-    engine.state.many("r", 1, [(1, 2**31 - 1), (1, 1), (2, 3)])
+    engine.state.many("r", 1, [(1, 2**62 - 1), (1, 1), (2, 3)])
     with pytest.raises(OverflowError_, match=r"v\.s"):
         engine.changes("v")
     engine.state.one("r", -1, (1, 1))
-    assert changes(engine, "v") == {(1, 1, 2**31 - 1), (1, 2, 3)}
+    assert changes(engine, "v") == {(1, 1, 2**63 - 2), (1, 2, 6)}
 
 
 # -- programs of other shapes ------------------------------------------------------------------------------------------
@@ -327,5 +327,5 @@ def test_only_what_is_there_can_be_watched(sales: Compiled) -> None:
     engine = engine_of(watching(sales.program, Watched(results=("in_all",))))
     assert engine.watches("in_all")
     assert not engine.watches("cheap")
-    with pytest.raises(Error, match="cheap.*compare all rows"):
+    with pytest.raises(Error, match=r"cheap.*compare all rows"):
         engine.changes("cheap")

@@ -43,8 +43,9 @@ def engine_of(made: Compiled, tables: Mapping[str, Mapping[Row, int]] | None = N
 
 
 def told(rows: Any) -> list[tuple[Any, ...]]:
-    """The rows of an answer, with one NaN that equals itself."""
-    return [tuple("NaN" if v != v else v for v in row.values()) for row in pa.array(rows).to_pylist()]
+    """The rows of an answer, with one NaN that equals itself; a user's column may be called weight, too."""
+    columns = [column.to_pylist() for column in pa.array(rows).flatten()]
+    return [tuple("NaN" if v != v else v for v in row) for row in zip(*columns, strict=True)]
 
 
 class Follower:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.spark.cluster import Cluster, started_cluster
+from tests.spark.conftest import spark as spark
 from tests.spark.drive import Driver, started_driver
 
 

@@ -40,12 +40,12 @@ def bids_streams(folder: Path, batches: int) -> Streams:
     return Streams(Case(SCHEMA, views, SELECTS, events), cut, folder)
 
 
-def give(streams: Streams, numbers: range) -> None:
+def give(streams: Streams, numbers: range, relation: str = "bids") -> None:
     """Files appear, each whole at once; Spark passes over those whose names begin with a dot."""
     for number in numbers:
-        file = streams.folder / "bids" / f"{number:05}.parquet"
+        file = streams.folder / relation / f"{number:05}.parquet"
         draft = file.with_name(f".{file.name}")
-        write_events(streams.relations["bids"], streams.batches[number], draft, number)
+        write_events(streams.relations[relation], streams.batches[number], draft, number)
         draft.rename(file)
 
 

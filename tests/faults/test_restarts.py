@@ -46,14 +46,14 @@ class Job:
 
     @contextmanager
     def driven_up_to(self, point: str, settings: Mapping[str, str]) -> Iterator[Driver]:
-        """A driver that waits in front of a gate (see ``drive.gated``), and is killed there or wherever it is then."""
+        """A driver that waits in front of a gate (see ``drive.gated``), and is killed there unless it is already."""
         gate = self.folder / f"{point}.closed"
         with self.driven(settings) as driver:
             gate.touch()
             driver.call(drive.start, NAME, self.streams, checkpoint=self.checkpoint, cells=CELLS)
             until(f"the driver at {point}", gate.with_suffix(".reached").exists)
             yield driver
-            driver.kill()
+            driver.kill()  # no harm in twice
             gate.unlink(missing_ok=True)
             until("all that the driver started to end by itself", lambda: not marked_processes(driver.mark))
 
@@ -69,10 +69,12 @@ def test_a_driver_is_killed_before_in_and_after_a_batch(cluster: Cluster, tmp_pa
         assert job.done(1) == (True, True, True)
         assert job.done(2) == (True, False, False)
 
-    with job.driven_up_to("begin-4", cluster.settings), stopped(cell_process(cluster.mark, job.checkpoint, "c1")):
-        job.open("begin-4")
-        waiting_client(cluster.mark, job.checkpoint, "c1")
-        until("cell c0 to take batch 4", lambda: attempts(job.checkpoint, 4, "c0"))
+    with job.driven_up_to("begin-4", cluster.settings) as driver:
+        with stopped(cell_process(cluster.mark, job.checkpoint, "c1")):
+            job.open("begin-4")
+            waiting_client(cluster.mark, job.checkpoint, "c1")
+            until("cell c0 to take batch 4", lambda: attempts(job.checkpoint, 4, "c0"))
+            driver.kill()
         assert job.done(4) == (True, False, False)
 
     with job.driven_up_to("end-5", LOCAL):

@@ -10,18 +10,25 @@ and the one that is planned. Streams over which the answer stays empty are rejec
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
 import pytest
 from hypothesis import HealthCheck, Phase, assume, given, seed, settings
+from hypothesis import strategies as st
 
 from tests.engines.conformance import Case, cut
 from tests.engines.random_sql import SCHEMA, cases, seeded_rows, seeded_stream
-from tests.laws.cells import Cells, Disagreement, Single, compare, random_axes, random_grid
+from tests.laws.cells import Cells, Disagreement, Single, compare, hash_of, random_axes, random_grid
+from tests.laws.queries import SCHEMA as RELATIONS
+from tests.laws.queries import databases, is_string, queries
 from tests.oracle.oracle import Row, Vacuity, Vacuous
 from tests.oracle.paper_streams import small_stream, static_rows
+from viewlet.algebra.evaluate import Entries, evaluate, over
+from viewlet.algebra.gmr import GMR
+from viewlet.algebra.query import Query, outputs
 from viewlet.engines.base import Engine
 from viewlet.engines.cells import All, First, Grid, Hash, Route, plan
 from viewlet.engines.cells.dimensions import monomials
@@ -29,9 +36,9 @@ from viewlet.engines.cells.plan import assemble
 from viewlet.engines.cells.spread import Spread
 from viewlet.engines.interpreter import Interpreter
 from viewlet.engines.python.engine import PythonEngine
-from viewlet.program.trigger import Script
+from viewlet.program.trigger import Result, Script
 from viewlet.program.typing import Unfit
-from viewlet.schema import BIGINT, decimal
+from viewlet.schema import BIGINT, DOUBLE, VARCHAR, Column, Relation, decimal
 from viewlet.sql import translate
 from viewlet.workloads.queries import PAPER_QUERIES
 from viewlet.workloads.streams import Event
@@ -57,6 +64,47 @@ def follow(
 
 def is_vacuous(watch: Vacuity) -> bool:
     return watch.empty > watch.limit * watch.seen
+
+
+# -- random queries of the calculus ------------------------------------------------------------------------------------
+
+
+def relations(static: bool) -> tuple[Relation, ...]:
+    """Those of the random queries, T as a static table or not."""
+    return tuple(
+        Relation(name, tuple(Column(c, VARCHAR if is_string(c) else DOUBLE) for c in columns), static and name == "T")
+        for name, columns in RELATIONS.items()
+    )
+
+
+def shares(grid: Grid, database: Mapping[str, GMR]) -> list[dict[str, Entries]]:
+    """What each cell has of a database."""
+    cells: list[dict[str, Entries]] = [{copy.name: {} for copy in grid.copies} for _ in range(grid.cells)]
+    for copy in grid.copies:
+        routing, columns = grid.routing(copy), RELATIONS[copy.relation]
+        for row, times in database[copy.relation].entries.items():
+            named = dict(zip(columns, row, strict=True))
+            read = tuple(named[c] for c in copy.columns)
+            for cell in routing.cells({(t.column, t.type): hash_of(named[t.column], t.type) for t in routing.terms}):
+                cells[cell][copy.name][read] = cells[cell][copy.name].get(read, 0) + times
+    return cells
+
+
+@given(queries(), databases(), st.booleans(), st.randoms(use_true_random=False))
+@settings(max_examples=400, deadline=None, suppress_health_check=(HealthCheck.filter_too_much,))
+def test_a_query_is_the_sum_of_its_cells(q: Query, database: dict[str, GMR], static: bool, rng: Random) -> None:
+    """Q(D) = Σ Q over the cells' shares of D; where a view is local, each key is in one cell."""
+    script = Script(relations(static), (Result("v", (), q),))
+    grid = assemble(script, random_axes(script, rng, rng.choice((1, 1, 2))))
+    names = tuple(sorted(outputs(q)))
+    whole = evaluate(q, over({name: dict(gmr.entries) for name, gmr in database.items()}), names)
+    assume(grid.cells > 1 and whole)
+    (rows,) = (result.rows for result in grid.script.results)
+    assert rows is not None
+    parts = [evaluate(rows, over(share), names) for share in shares(grid, database)]
+    keys = Counter(key for part in parts for key in part)
+    assert {key: m for key in keys if (m := sum(part.get(key, 0) for part in parts)) != 0} == whole
+    assert not grid.local or set(keys.values()) == {1}
 
 
 # -- random scripts ----------------------------------------------------------------------------------------------------
@@ -114,6 +162,9 @@ VIEWS = {
     "a union with a static table": "SELECT k, COUNT(*) FROM (SELECT k FROM r UNION ALL SELECT k FROM u) z GROUP BY k",
     "a join with a union": "SELECT t.s, COUNT(*) FROM t, (SELECT k FROM r UNION ALL SELECT b FROM q) z WHERE t.k = z.k "
     "GROUP BY t.s",
+    "a static table that counts a stream": "SELECT k FROM u WHERE 2 > (SELECT COUNT(*) FROM r WHERE r.k = u.k)",
+    "a union with a static table, joined": "SELECT z.k, COUNT(*) FROM (SELECT k FROM r UNION ALL SELECT k FROM u) z, q "
+    "GROUP BY z.k",
     "a nested aggregate by equality": "SELECT SUM(r.p) FROM r WHERE r.a < (SELECT COUNT(*) FROM q WHERE q.k = r.k)",
     "a nested aggregate over everything": "SELECT k, SUM(a) FROM r WHERE p < (SELECT SUM(x) FROM t) GROUP BY k",
     "nested twice": "SELECT k FROM r WHERE 0 < (SELECT COUNT(*) FROM q WHERE q.k = r.k AND q.b >= "
@@ -128,6 +179,8 @@ VIEWS = {
     "DISTINCT": "SELECT DISTINCT r.a, q.b FROM r, q WHERE r.k = q.k",
     "COUNT(DISTINCT)": "SELECT k, COUNT(DISTINCT a), COUNT(*) FROM r GROUP BY k",
     "DISTINCT in FROM": "SELECT COUNT(*) FROM (SELECT DISTINCT k, a FROM r) z",
+    "all columns DISTINCT": "SELECT COUNT(*) FROM (SELECT DISTINCT * FROM q) z",
+    "two keys": "SELECT a, s, SUM(p), COUNT(p) FROM r GROUP BY a, s",
     "groups in FROM": "SELECT z.n, COUNT(*) FROM (SELECT a, COUNT(*) AS n FROM r GROUP BY a) z GROUP BY z.n",
     "NULL keys": "SELECT t.k, r.a, COUNT(*) FROM r JOIN t ON r.k = t.k OR r.a IS NULL GROUP BY t.k, r.a",
     "numbers of two types": "SELECT t.x, COUNT(*) FROM t JOIN r ON t.x = r.k GROUP BY t.x",

@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 
 from tests.spark.postgres_server import server
 from viewlet.errors import CorruptError, Error
+from viewlet.spark import maintain
 from viewlet.spark.sinks import Sink, parquet, postgres, read_view
 
 Changes = list[tuple[Any, ...]]  # (batch, weight, columns…)
@@ -456,3 +457,32 @@ def test_a_missing_psycopg_fails_with_the_sentence_that_installs_it(monkeypatch:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(Error, match=r"needs psycopg: pip install 'viewlet\[postgres\]'"):
         postgres("postgresql://", "v")
+
+
+# -- from a maintained view --------------------------------------------------------------------------------------------
+
+SALES = """
+CREATE STREAM sales (shop BIGINT NOT NULL, item VARCHAR);
+CREATE MATERIALIZED VIEW items AS SELECT shop, item FROM sales;
+CREATE MATERIALIZED VIEW per_item AS SELECT item, count(*) AS n FROM sales GROUP BY item;
+"""
+
+
+def test_views_of_a_query_arrive_in_both_sinks(spark: SparkSession, url: str, tmp_path: Path) -> None:
+    schema, inbox = "shop long, item string, op int", tmp_path / "sales"
+    events = [[(1, "pen", 1), (1, "pen", 1), (2, None, 1)], [(1, "pen", -1), (2, "ink", 1)], [(2, None, -1)]]
+    for number, rows_ in enumerate(events):
+        spark.createDataFrame(rows_, schema).coalesce(1).write.parquet(str(inbox / f"{number}"))
+    sales = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(f"{inbox}/*")
+    once = {"availableNow": True}
+    views = maintain(spark, SALES, {"sales": sales}, str(tmp_path / "checkpoint"), cells=2, trigger=once)
+    try:
+        views.query.awaitTermination()
+        sinks = {"items": parquet(str(tmp_path / "items")), "per_item": postgres(url, "per_item", key="item")}
+        for name, sink in sinks.items():
+            stream = views.changes(name).writeStream.foreachBatch(sink).trigger(availableNow=True)
+            stream.option("checkpointLocation", str(tmp_path / f"{name}-checkpoint")).start().awaitTermination()
+        assert collected(read_view(spark, str(tmp_path / "items"))) == collected(views["items"])
+        assert rows(url, "SELECT * FROM per_item") == collected(views["per_item"]) == Counter([("pen", 1), ("ink", 1)])
+    finally:
+        views.stop()

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from viewlet.algebra.query import Compare, factors
+from viewlet.algebra.query import Compare, View, factors
 from viewlet.algebra.terms import COMPARISONS, NULL, TRUE, Const, Op, Scalar, Term, Var, evaluate_term, number
 from viewlet.algebra.text import parse
 from viewlet.program.fuse import Pass
 from viewlet.program.hoist import hoisted
-from viewlet.program.loops import Block, Cut, InRun, Loop, Range, RangeSum, Total
+from viewlet.program.loops import Add, Block, Cut, Emit, Factor, InRun, Loop, Range, RangeSum, Total
 from viewlet.program.lower import Lowering, Scope
 from viewlet.program.monotone import (
     MOST_RANGES,
@@ -348,10 +348,14 @@ def test_a_view_times_itself_has_no_path() -> None:
 # -- sums that are added up first --------------------------------------------------------------------------------------
 
 
-def added_up_first(*expressions: str, ordered: bool = True) -> Block:
-    """What is done before two passes for each of the expressions; every name has a value where it is used."""
-    lowering = Lowering({"V": (False,), "T": ()}, ordered=ordered)
-    blocks = [lowering.change(parse(e), (), Scope(GIVEN, GIVEN)) for e in expressions for _ in range(2)]
+def added_up_first(*expressions: str) -> Block:
+    """What is done before two passes for each of the expressions."""
+    lowering = Lowering({"V": (False,), "T": ()})
+    return before(*(lowering.change(parse(e), (), Scope(GIVEN, GIVEN)) for e in expressions for _ in range(2)))
+
+
+def before(*blocks: Block) -> Block:
+    """What is done before the passes; every name has a value where it is used."""
     first, passes = hoisted(tuple(Pass((), block, False, frozenset()) for block in blocks), GIVEN)
     known = GIVEN
     for step in first:
@@ -381,6 +385,19 @@ def test_a_range_that_only_a_test_leads_to_stays_behind_it() -> None:
 
 
 def test_a_sum_does_not_share_the_loop_of_one_that_it_uses() -> None:
-    all_of_it = "Sum[](V[][y] * y)"
-    first = added_up_first(all_of_it, f"Sum[](V[][x] * {all_of_it} * x)", ordered=False)
+    def over_all(total: str, term: Term) -> Loop:
+        return Loop(View("V", (), ("x",)), frozenset(), "m", (Add(total, (Factor(term),)),))
+
+    used = Total("a", (over_all("a", Var("x")),))
+    using = Total("b", (used, over_all("b", Var("a"))))
+    emits = [(total, Emit((), (Factor(Var(total.var)),))) for total in (used, using) for _ in range(2)]
+    first = before(*emits)
     assert [type(step.body[-1]) for step in first if isinstance(step, Total)] == [Loop, Loop]
+
+
+def test_a_range_is_added_up_before_the_loops_that_give_it_nothing() -> None:
+    lowering = Lowering({"V": (False,), "T": (False,), "W": (False,)})
+    outside = lowering.change(parse("W[][y] * Sum[](V[][x] * [x > @a])"), ("y",), Scope(GIVEN, GIVEN))
+    inside = lowering.change(parse("W[][y] * Sum[](V[][x] * (s := T[][y]) * [x > s])"), ("y",), Scope(GIVEN, GIVEN))
+    assert isinstance(outside[0], RangeSum)
+    assert [type(step) for step in inside] == [Loop]

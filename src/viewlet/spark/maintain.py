@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from functools import partial, reduce
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -28,6 +29,7 @@ from viewlet.sql.scope import Dialect
 
 Frames = Mapping[str, DataFrame]
 RETAINED = 100  # batches, as Spark retains of its own logs
+DEFAULT_CELLS = 4  # where Spark does not say how many cores it has
 
 
 def maintain(
@@ -62,7 +64,10 @@ def maintain(
     artefacts = on_cluster(spark, partial(_prepared, place, identity, script, pipeline.asked, strategy, dialect))
     slots = _slots(pipeline)
     work = works(
-        pipeline, new_run(Store.of(place)), {c.name: slots.names(c.name) for c in pipeline.grid.copies}, artefacts
+        pipeline,
+        new_run(Store.of(place), _host(spark)),
+        {c.name: slots.names(c.name) for c in pipeline.grid.copies},
+        artefacts,
     )
     runner = Runner(work, place, retain)
     _load(spark, pipeline, slots, runner, sources, history or {})
@@ -76,9 +81,17 @@ def maintain(
 def _cores(spark: SparkSession) -> int:
     """How many tasks Spark runs at once, which Connect does not say."""
     try:
-        return int(spark.sparkContext.defaultParallelism)
-    except Exception:
-        return int(spark.conf.get("spark.default.parallelism", "8") or 8)
+        return spark.sparkContext.defaultParallelism
+    except PySparkException:
+        return DEFAULT_CELLS
+
+
+def _host(spark: SparkSession) -> str:
+    """Where cells listen: for nobody else, where Spark is all in one process; else where other executors are."""
+    try:
+        return "127.0.0.1" if (spark.sparkContext.master or "").startswith("local") else ""
+    except PySparkException:
+        return ""
 
 
 def _place(checkpoint: str | os.PathLike[str] | None) -> str:

@@ -6,6 +6,7 @@ changes of a view that no cell has whole travel as Arrow bytes, so that Spark mo
 
 from __future__ import annotations
 
+import gc
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -80,6 +81,7 @@ def cell_stage(turn: Turn) -> Stage:
     """Feed each cell its rows."""
 
     def run(batches: Batches) -> Batches:
+        spare_modules()
         yield from _messages(_feed_cell(turn, batches))
 
     return run
@@ -89,9 +91,16 @@ def merge_stage(turn: Turn) -> Stage:
     """Feed each merge cell the partial changes that the cells sent it, and pass on their answers."""
 
     def run(batches: Batches) -> Batches:
+        spare_modules()
         yield from _messages(_feed_merge_cell(turn, batches))
 
     return run
+
+
+def spare_modules() -> None:
+    """PySpark collects garbage after every task, 50 ms with all that is imported here: what is, will never be any."""
+    if not gc.get_freeze_count():
+        gc.freeze()
 
 
 def _messages(messages: Iterator[Message]) -> Batches:

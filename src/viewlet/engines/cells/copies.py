@@ -49,10 +49,10 @@ def _columns_read(q: Query, needed: frozenset[str]) -> Iterator[tuple[bool, ...]
                 yield from _columns_read(part, needed.union(*others))
         case Union(parts):
             for part in parts:
-                yield from _columns_read(part, needed | inputs(q))
-        case Sum(group, inner):
-            yield from _columns_read(inner, needed | group)
-        case Bind(_, inner) | Exists(inner):  # a value or a test of every tuple: none of its columns is summed out
+                yield from _columns_read(part, needed)
+        case Sum(_, inner):
+            yield from _columns_read(inner, needed)
+        case Bind(_, inner) | Exists(inner):  # not linear: none of its columns is as good as summed out
             yield from _columns_read(inner, needed | inputs(inner) | outputs(inner))
 
 
