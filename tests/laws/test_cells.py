@@ -173,6 +173,7 @@ VIEWS = {
     "(SELECT 1 FROM t WHERE t.k = r.k) GROUP BY r.s",
     "MIN and MAX": "SELECT a, MIN(p), MAX(s), COUNT(*) FROM r GROUP BY a",
     "MIN and MAX of all": "SELECT MIN(x), MAX(d) FROM t",
+    "MAX of all": "SELECT MAX(p) FROM r",
     "HAVING": "SELECT a, SUM(p) FROM r GROUP BY a HAVING COUNT(*) > 1 AND SUM(k) > 0",
     "HAVING of another stream": "SELECT a, SUM(p) FROM r GROUP BY a HAVING COUNT(*) < (SELECT COUNT(*) FROM q)",
     "AVG": "SELECT s, AVG(p), AVG(a) FROM r GROUP BY s",
@@ -186,6 +187,7 @@ VIEWS = {
     "numbers of two types": "SELECT t.x, COUNT(*) FROM t JOIN r ON t.x = r.k GROUP BY t.x",
     "a lookup beside": "SELECT a, COUNT(*), (SELECT SUM(b) FROM q WHERE q.k = r.a) FROM r GROUP BY a",
     "a lookup of a static table": "SELECT k, COUNT(*), (SELECT SUM(w) FROM u WHERE u.k = r.k) FROM r GROUP BY k",
+    "a lookup by another number": "SELECT p, COUNT(*), (SELECT SUM(b) FROM q WHERE q.k = r.p) FROM r GROUP BY p",
     "rows counted only": "SELECT COUNT(*) FROM r, q WHERE r.k = q.k AND r.s = 'a'",
     "a cross product": "SELECT COUNT(*), SUM(r.p * q.b) FROM r, q",
 }

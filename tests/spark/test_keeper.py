@@ -216,6 +216,16 @@ def test_a_child_that_fails_costs_a_snapshot_and_nothing_else(driver: Driver) ->
     driver.snapshotted()
 
 
+def test_a_snapshot_whose_files_were_cleaned_away_is_not_told_of(driver: Driver) -> None:
+    """It came so late that its batch was retained no longer."""
+    gone(driver.snapshotting())
+    for file in driver.place.root.glob(f"bases/t/*-{driver.name}-*"):
+        file.unlink()
+    driver.snapshotted()
+    assert driver.chain.base is not None
+    assert all(map(driver.place.store.has, driver.chain.files()))
+
+
 def flip(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1

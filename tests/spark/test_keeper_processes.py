@@ -26,8 +26,7 @@ from viewlet.errors import Error
 from viewlet.spark import server
 from viewlet.spark.chain import Address
 from viewlet.spark.client import stop
-from viewlet.spark.keeper import NOTE
-from viewlet.spark.process import Process, _look, directory_for, owner, sweep
+from viewlet.spark.process import NOTE, Process, _look, directory_for, owner, sweep
 from viewlet.spark.protocol import Message, UnreachableError, ask
 from viewlet.spark.server import Listener, Reply
 

@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from viewlet.cli.main import app
 from viewlet.compiler.strategy import STRATEGIES
 from viewlet.database import Database
 from viewlet.explain import CPP, STAGES
+from viewlet.jobs.run import LocalRun, Progress
 from viewlet.workloads.queries import FINANCE, PAPER_QUERIES
 
 SOURCE = Path(viewlet.__file__).parents[1]
@@ -114,6 +117,9 @@ def test_an_unknown_view_is_an_error(job: str) -> None:
         ("demo", "--views", "q18"),
         ("demo", "--views", ","),
         ("demo", "--events", "0"),
+        ("run", "no-such-file.sql"),
+        ("run", "JOB", "--engine", "flink"),
+        ("run", "JOB", "--master", "local[2]"),
         ("bench",),
     ],
 )
@@ -202,6 +208,75 @@ def test_demo_on_a_terminal_shows_a_live_table(monkeypatch: pytest.MonkeyPatch) 
     assert "verified: bsv, axf" in result.stdout
 
 
+# -- run ---------------------------------------------------------------------------------------------------------------
+
+
+def generated(job: str, events: int = 3_000) -> str:
+    """The job, its streams generated."""
+    source = f"WITH (connector = 'orderbook', events = {events}, events_per_batch = 1000, live = 50)"
+    return Path(job).read_text().replace("NOT NULL);", f"NOT NULL) {source};")
+
+
+def test_run_takes_a_job_to_its_end_and_verifies_it(job: str) -> None:
+    result = run("run", "-", "--verify", stdin=generated(job))
+    assert result.exit_code == 0, result.output
+    *batches, vwap, bsv, verdict = result.stdout.splitlines()
+    assert [line.split("  ")[:2] for line in batches] == [[f"batch {n}/3", f"{n},000 rows"] for n in (1, 2, 3)]
+    assert [line.split(":")[0] for line in (vwap, bsv, verdict)] == ["vwap", "bsv", "verified"]
+    assert bsv.endswith(" | …")
+    assert "\x1b" not in result.stdout, "piped output is plain"
+
+
+def test_run_on_a_terminal_shows_the_views(job: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "120")
+    result = run("run", "-", stdin=generated(job))
+    assert result.exit_code == 0, result.output
+    assert "fresh rows" in result.stdout
+    assert "batch 3/3" in result.stdout
+
+
+def test_run_fails_where_a_view_is_wrong(job: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = LocalRun.rows
+
+    def twice(self: LocalRun, view: str, at_most: int | None = None) -> list[tuple[object, ...]]:
+        return rows(self, view, at_most) * (2 if view == "vwap" else 1)
+
+    monkeypatch.setattr(LocalRun, "rows", twice)
+    result = run("run", "-", "--verify", stdin=generated(job))
+    assert result.exit_code == 1
+    assert result.stderr.startswith("different: vwap has 2 rows like (")
+    assert "verified" not in result.stdout
+
+
+def test_run_ends_when_it_is_interrupted(job: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = []
+    monkeypatch.setattr(LocalRun, "close", lambda self: closed.append(self))
+
+    def interrupted(self: LocalRun) -> Iterator[Progress]:
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr(LocalRun, "batches", interrupted)
+    result = run("run", "-", stdin=generated(job))
+    assert (result.exit_code, result.stderr) == (130, "stopped\n")
+    assert len(closed) == 1
+
+
+def test_run_says_what_a_job_lacks(job: str) -> None:
+    result = run("run", job)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: stream bids has no connector: add WITH (connector = 'parquet', path = '…')")
+
+
+def test_run_has_a_job_of_its_own() -> None:
+    script = files("viewlet.workloads").joinpath("orderbook.sql").read_text()
+    assert [check.maintainable for check in viewlet.check(script)] == [True] * 3
+    smaller = script.replace("events = 500000", "events = 2000").replace("20000)", "500)")
+    result = run("run", "-", "--verify", stdin=smaller)
+    assert result.stdout.splitlines()[-1].startswith("verified"), result.output
+
+
 # -- the command itself ------------------------------------------------------------------------------------------------
 
 
@@ -211,8 +286,8 @@ def test_options_offer_what_there_is() -> None:
 
 
 def test_help_teaches_by_example() -> None:
-    assert all(command in run("--help").stdout for command in ("explain", "check", "demo"))
-    for command in ("explain", "check", "demo"):
+    assert all(command in run("--help").stdout for command in ("explain", "check", "run", "demo"))
+    for command in ("explain", "check", "run", "demo"):
         assert f"viewlet {command}" in run(command, "--help").stdout
 
 

@@ -93,12 +93,12 @@ def _from_files(streams: Mapping[str, Relation], sources: Mapping[str, Files]) -
 
 
 def _found(relation: Relation, source: Files) -> list[str]:
-    """By name; hidden ones and marks like ``_SUCCESS`` are no data."""
+    """The oldest first, as Spark takes them; hidden ones and marks like ``_SUCCESS`` are no data."""
     inside = os.path.join(source.path, "*") if os.path.isdir(source.path) else source.path
-    found = [f for f in sorted(glob.glob(inside)) if Path(f).is_file() and not Path(f).name.startswith((".", "_"))]
+    found = [f for f in glob.glob(inside) if Path(f).is_file() and not Path(f).name.startswith((".", "_"))]
     if not found:
         raise Error(f"{relation.name}: there is no file {source.path}")
-    return found
+    return sorted(found, key=lambda file: (os.stat(file).st_mtime_ns, file))
 
 
 def _read(relation: Relation, source: Files, file: str) -> pa.Table:
@@ -106,11 +106,11 @@ def _read(relation: Relation, source: Files, file: str) -> pa.Table:
     types = {c.name: arrow_type(c.type) for c in relation.columns}
     try:
         if source.format == "csv":
+            # an empty field is NULL, quoted or not, and nothing else is: as Spark reads them
             options = pyarrow.csv.ConvertOptions(
                 column_types={**types, OP: pa.int64()},
                 null_values=[""],
                 strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
             )
             table = pyarrow.csv.read_csv(file, convert_options=options)
         else:

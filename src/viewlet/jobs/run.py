@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+import re
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
@@ -19,6 +21,7 @@ from viewlet.jobs.verify import Row, difference, expected
 from viewlet.sql.translate import translate
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 POLL = 0.1  # seconds
@@ -106,14 +109,14 @@ class LocalRun:
 class SparkRun:
     def __init__(self, script: str, options: Options) -> None:
         from viewlet.jobs.spark import Frames
-        from viewlet.spark import maintain, session
+        from viewlet.spark import maintain
 
         translated = translate(script, options.dialect)
         sources = sources_of(translated.relations)
         self.views = tuple(result.name for result in translated.results)
         self._scratch = tempfile.TemporaryDirectory(prefix="viewlet-run-")
         try:
-            self._spark = session(options.master)
+            self._spark = _silent_session(options.master)
             self._frames = Frames(self._spark, translated.relations, sources, self._scratch.name)
             self._of = self._frames.batch_count()
             self._views = maintain(
@@ -175,5 +178,16 @@ class SparkRun:
         self._scratch.cleanup()
 
 
-def _reason(text: Any) -> str:
-    return str(text)
+def _silent_session(master: str | None) -> SparkSession:
+    """A failure is told once, by whoever awaits the query: not by Spark's log and by py4j's as well."""
+    from viewlet.spark import session
+
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    is_remote = master is not None and master.startswith("sc://")
+    return session(master) if is_remote else session(master, **{"spark.log.level": "OFF"})
+
+
+def _reason(failure: str) -> str:
+    """What our own code said in the middle of Spark's account of it, if it did."""
+    said = re.findall(r"^viewlet\.[\w.]+: (.+)$", failure, re.MULTILINE)
+    return said[-1] if said else failure

@@ -15,7 +15,10 @@ TPCH_RELATIONS = ("customer", "orders", "lineitem", "part", "supplier", "partsup
 
 @dataclass(frozen=True)
 class Files:
-    """Rows in files, an ``op`` column among theirs where rows go as well as come. A directory, a file or a pattern."""
+    """Rows in files, the oldest first, an ``op`` column among theirs where rows go as well as come.
+
+    ``path`` is a directory, a file or a pattern.
+    """
 
     format: Literal["parquet", "csv"]
     path: str

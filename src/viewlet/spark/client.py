@@ -23,12 +23,10 @@ from viewlet.errors import Error
 from viewlet.spark.artefact import packed
 from viewlet.spark.chain import Address
 from viewlet.spark.events import Rows, log_parts, segments
-from viewlet.spark.keeper import NOTE, Settings
-from viewlet.spark.process import Process, directory_for, locked, owner
+from viewlet.spark.process import NOTE, Process, Settings, directory_for, locked, owner
 from viewlet.spark.protocol import Message, UnreachableError, ask
 from viewlet.spark.store import Store
-from viewlet.spark.ticket import Answer, Artefact, Part, Run, Split, Ticket, new_run
-from viewlet.spark.worker import Request
+from viewlet.spark.ticket import Answer, Artefact, Part, Request, Run, Split, Ticket, new_run
 
 __all__ = ["Answer", "Artefact", "Part", "Rows", "Run", "Split", "Ticket", "apply", "new_run", "part_rows", "stop"]
 

@@ -16,7 +16,6 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,27 +23,13 @@ import pyarrow as pa
 from viewlet.spark.artefact import unpacked
 from viewlet.spark.cell import Cell
 from viewlet.spark.chain import Address
-from viewlet.spark.process import Process, locked, sweep
+from viewlet.spark.process import NOTE, Process, Settings, locked, sweep
 from viewlet.spark.protocol import Message, UnreachableError
 from viewlet.spark.server import Listener, Reply, own_host, say
 from viewlet.spark.store import Store
 from viewlet.spark.worker import CellProcess
 
 LINGER = 5.0  # seconds without a cell
-NOTE = "address"  # the file in its directory that says where the keeper is
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a keeper is told through its standard input: command lines can be read by other users."""
-
-    directory: str
-    token: str
-    host: str
-    store: str
-    idle: float
-    owner_pid: int
-    owner_started: str
 
 
 class Keeper:

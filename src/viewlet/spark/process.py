@@ -15,6 +15,7 @@ from pathlib import Path
 from viewlet.errors import Error
 
 PRIVATE = 0o700
+NOTE = "address"  # the file in a keeper's directory that says where it listens
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,20 @@ def _ask_ps(pid: int) -> _Look | None:
     return _Look(int(parent), name.strip().rpartition("/")[2], " ".join(date))
 
 
-# -- the keeper's directory --------------------------------------------------------------------------------------------
+# -- keepers and their directories -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a keeper is told through its standard input: command lines can be read by other users."""
+
+    directory: str
+    token: str
+    host: str
+    store: str
+    idle: float
+    owner_pid: int
+    owner_started: str
 
 
 def directory_for(run: str, of: Process) -> Path:

@@ -84,6 +84,36 @@ class Ticket:
 
 
 @dataclass(frozen=True)
+class Request:
+    """What a cell is told of a ticket; ``attempt`` names what this attempt writes."""
+
+    batch: int
+    attempt: str
+    chain: Chain
+    publish: tuple[str, ...]
+    splits: tuple[Split, ...]
+
+    def to_json(self) -> Json:
+        return {
+            "batch": self.batch,
+            "attempt": self.attempt,
+            "chain": self.chain.to_json(),
+            "publish": list(self.publish),
+            "splits": [split.to_json() for split in self.splits],
+        }
+
+    @staticmethod
+    def from_json(data: Json) -> Request:
+        splits = tuple(map(Split.from_json, data["splits"]))
+        return Request(data["batch"], data["attempt"], Chain.from_json(data["chain"]), tuple(data["publish"]), splits)
+
+    def is_again(self, other: Request) -> bool:
+        """The same batch from the same start, whoever asks."""
+        mine = (self.batch, self.chain.version, self.publish, self.splits)
+        return mine == (other.batch, other.chain.version, other.publish, other.splits)
+
+
+@dataclass(frozen=True)
 class Part:
     """Partial changes of a view for one merge cell: an Arrow stream of (weight, k0, k1, …, value)."""
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
 from viewlet.errors import CorruptError
 from viewlet.spark.cell import Cell
-from viewlet.spark.chain import START, Chain, Json, Log, Snapshot, Version
+from viewlet.spark.chain import START, Chain, Log, Snapshot, Version
 from viewlet.spark.events import log_segments, stream
 from viewlet.spark.partition import split
 from viewlet.spark.process import Process
@@ -24,35 +23,7 @@ from viewlet.spark.protocol import Message, UnreachableError
 from viewlet.spark.server import Listener, Reply, say
 from viewlet.spark.snapshot import Making, directory_of, fork_snapshot, is_due, write_parquet
 from viewlet.spark.store import Store, digest
-from viewlet.spark.ticket import Answer, Part, Split
-
-
-@dataclass(frozen=True)
-class Request:
-    batch: int
-    attempt: str
-    chain: Chain
-    publish: tuple[str, ...]
-    splits: tuple[Split, ...]
-
-    def to_json(self) -> Json:
-        return {
-            "batch": self.batch,
-            "attempt": self.attempt,
-            "chain": self.chain.to_json(),
-            "publish": list(self.publish),
-            "splits": [split.to_json() for split in self.splits],
-        }
-
-    @staticmethod
-    def from_json(data: Json) -> Request:
-        splits = tuple(map(Split.from_json, data["splits"]))
-        return Request(data["batch"], data["attempt"], Chain.from_json(data["chain"]), tuple(data["publish"]), splits)
-
-    def is_again(self, other: Request) -> bool:
-        """The same batch from the same start, whoever asks."""
-        mine = (self.batch, self.chain.version, self.publish, self.splits)
-        return mine == (other.batch, other.chain.version, other.publish, other.splits)
+from viewlet.spark.ticket import Answer, Part, Request, Split
 
 
 class CellProcess:

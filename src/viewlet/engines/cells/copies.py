@@ -48,8 +48,8 @@ def _columns_read(q: Query, needed: frozenset[str]) -> Iterator[tuple[bool, ...]
                 others = (inputs(p) | outputs(p) for p in parts[:i] + parts[i + 1 :])
                 yield from _columns_read(part, needed.union(*others))
         case Union(parts):
-            for part in parts:
-                yield from _columns_read(part, needed)
+            for part in parts:  # what one branch needs, all must give
+                yield from _columns_read(part, needed | outputs(q))
         case Sum(_, inner):
             yield from _columns_read(inner, needed)
         case Bind(_, inner) | Exists(inner):  # not linear: none of its columns is as good as summed out

@@ -11,9 +11,10 @@ from typing import TypeVar
 from viewlet.algebra.query import Rel
 from viewlet.engines.cells.dimensions import Monomial, Names, Schema, Split
 from viewlet.engines.cells.routing import Hash, Route, common_type
-from viewlet.schema import Relation
+from viewlet.schema import Relation, Type
 
 T = TypeVar("T")
+Hashed = tuple[str, str, Type]  # a relation, a column, its type
 Routed = tuple[str, Route]  # a relation, and a route of its rows
 Loads = Callable[[Routed], Fraction]
 
@@ -27,17 +28,24 @@ class Spread:
 
     @cached_property
     def routes(self) -> tuple[Route, ...]:
-        """Of every atom of the script, with one type for all columns that meet: in a monomial, or in one copy."""
-        hashed = [
-            frozenset((name, r.column, r.type) for name, r in _routed(m, s) if isinstance(r, Hash))
-            for m, s in zip(self.monomials, self.splits, strict=True)
-        ]
-        types = {column: common_type(t for _, _, t in group) for group in _connected(hashed) for column in group}
+        """Of every atom of the script, with one type for all columns that meet."""
+        types = {column: common_type(c[2] for c in group) for group in _connected(self._meeting()) for column in group}
         return tuple(
             Hash(r.column, types[name, r.column, r.type]) if isinstance(r, Hash) else r
             for m, s in zip(self.monomials, self.splits, strict=True)
             for name, r in _routed(m, s)
         )
+
+    def _meeting(self) -> Iterator[frozenset[Hashed]]:
+        """The columns that are hashed in one monomial, or in any of a view whose maps must agree on the coordinate."""
+        views: dict[str, frozenset[Hashed]] = dict.fromkeys(self.whole, frozenset())
+        for m, s in zip(self.monomials, self.splits, strict=True):
+            hashed = frozenset((name, r.column, r.type) for name, r in _routed(m, s) if isinstance(r, Hash))
+            if m.result in views:
+                views[m.result] |= hashed
+            else:
+                yield hashed
+        yield from views.values()
 
     @cached_property
     def atoms(self) -> tuple[Rel, ...]:

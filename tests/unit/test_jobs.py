@@ -1,0 +1,156 @@
+"""Jobs: where rows come from, how files are read, and how views are verified."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from viewlet.errors import DataError, Error
+from viewlet.jobs.run import LocalRun, Options, wrong_views
+from viewlet.jobs.source import Files, OrderBook, Tpch, source_of
+from viewlet.jobs.verify import difference
+from viewlet.schema import BIGINT, Column, Relation
+from viewlet.workloads.queries import PAPER_QUERIES, TPCH
+from viewlet.workloads.streams import NATION
+
+OPTIONS = Options("optimized", "sql", None, None, None)
+
+
+def relation(name: str = "bids", **options: str) -> Relation:
+    return Relation(name, (Column("a", BIGINT),), options=options)
+
+
+# -- WITH (connector = …) ----------------------------------------------------------------------------------------------
+
+
+def test_connectors() -> None:
+    assert source_of(relation(connector="parquet", path="p")) == Files("parquet", "p")
+    assert source_of(relation(connector="csv", path="p", files_per_batch="3")) == Files("csv", "p", 3)
+    assert source_of(relation(connector="orderbook", events="7", seed="0")) == OrderBook(events=7, seed=0)
+    assert source_of(relation("orders", connector="tpch", scale="0.5")) == Tpch(scale=0.5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, r"stream bids has no connector: add WITH"),
+        ({"connector": "kafka"}, r"no connector 'kafka'; there are: parquet, csv, orderbook, tpch"),
+        ({"connector": "csv"}, r"bids: connector 'csv' needs to know where: path"),
+        ({"connector": "csv", "path": "p", "sep": ";"}, r"'csv' has no option sep; it has: path, files_per_batch"),
+        ({"connector": "orderbook", "events": "many"}, r"option events is a number, not 'many'"),
+        ({"connector": "orderbook", "live": "0"}, r"option live is more than zero, not 0"),
+        ({"connector": "tpch"}, r"'tpch' generates customer, .*; there is no bids"),
+    ],
+)
+def test_what_a_with_clause_cannot_say(options: dict[str, str], message: str) -> None:
+    with pytest.raises(Error, match=message):
+        source_of(relation(**options))
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+LEDGER = """
+CREATE STREAM ledger (account BIGINT NOT NULL, day DATE, amount DECIMAL(10,2))
+  WITH (connector = '{0}', path = '{1}', files_per_batch = 2);
+CREATE MATERIALIZED VIEW balance AS
+SELECT account, sum(amount) AS total, max(day) AS last FROM ledger GROUP BY account;
+"""
+
+
+def write(path: Path, age: int, rows: list[dict[str, object]]) -> None:
+    columns = [("op", pa.int32()), ("account", pa.int32()), ("day", pa.date32()), ("amount", pa.decimal128(6, 2))]
+    pq.write_table(pa.Table.from_pylist(rows, pa.schema(columns)), path)
+    os.utime(path, (1_700_000_000 - age, 1_700_000_000 - age))
+
+
+def entry(op: int, account: int, day: int, amount: str) -> dict[str, object]:
+    return {"op": op, "account": account, "day": dt.date(2024, 1, day), "amount": Decimal(amount)}
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> str:
+    """Three files, the last by name the oldest: it has the row that goes in the first by name."""
+    write(tmp_path / "a.parquet", 1, [entry(-1, 1, 1, "5.00"), entry(3, 2, 3, "0.10")])
+    write(tmp_path / "b.parquet", 2, [entry(1, 1, 2, "7.00")])
+    write(tmp_path / "c.parquet", 3, [entry(1, 1, 1, "5.00")])
+    (tmp_path / "_SUCCESS").touch()
+    return LEDGER.format("parquet", tmp_path)
+
+
+def test_files_are_taken_oldest_first_so_many_to_a_batch(ledger: str) -> None:
+    run = LocalRun(ledger, OPTIONS)
+    progress = list(run.batches())
+    assert [(p.batches, p.of, p.rows) for p in progress] == [(1, 2, 2), (2, 2, 4)]
+    assert sorted(run.rows("balance")) == [
+        (1, Decimal("7.00"), dt.date(2024, 1, 2)),
+        (2, Decimal("0.30"), dt.date(2024, 1, 3)),
+    ]
+    assert wrong_views(run, ledger, "sql") == {}
+
+
+def test_a_pattern_and_a_single_file(ledger: str, tmp_path: Path) -> None:
+    for path, total in ((tmp_path / "[bc].parquet", "12.00"), (tmp_path / "b.parquet", "7.00")):
+        run = LocalRun(LEDGER.format("parquet", path), OPTIONS)
+        assert len(list(run.batches())) == 1
+        assert [row[1] for row in run.rows("balance")] == [Decimal(total)]
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    script = LEDGER.format("csv", tmp_path / "ledger.csv")
+    with pytest.raises(Error, match=r"ledger: there is no file .*ledger\.csv"):
+        list(LocalRun(script, OPTIONS).batches())
+    (tmp_path / "ledger.csv").write_text("account,day\n1,2024-01-01\n")
+    with pytest.raises(DataError, match=r"ledger\.amount: .*ledger\.csv has no such column; it has account, day"):
+        list(LocalRun(script, OPTIONS).batches())
+    (tmp_path / "ledger.csv").write_text("account,day,amount\none,2024-01-01,1.00\n")
+    with pytest.raises(DataError, match=r"ledger: .*ledger\.csv cannot be read: .*'one'"):
+        list(LocalRun(script, OPTIONS).batches())
+
+
+# -- generated ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_generated_warehouse_with_its_static_table() -> None:
+    source = "WITH (connector = 'tpch', events = 4000, events_per_batch = 2000, live = 300, scale = 0.001)"
+    script = TPCH.replace("NOT NULL);", f"NOT NULL) {source};") + PAPER_QUERIES["ssb4"].sql()
+    run = LocalRun(script, OPTIONS)
+    assert [p.rows for p in run.batches()] == [2_000, 4_000]
+    assert run.rows("ssb4"), "else nothing is proven"
+    assert wrong_views(run, script, "sql") == {}
+    assert sum(len(table) for table in run.live_rows()["nation"]) == len(NATION)
+
+
+# -- verifying ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "what"),
+    [
+        ([(1, None), (2, 0.1)], [(2, 0.1 + 1e-17), (1, None)], None),
+        ([(Decimal("1.0"), "a")], [(1, "a")], None),
+        ([(1, 2.0)], [(1, 2.5)], "has (1, 2.0), which should be (1, 2.5)"),
+        ([(1,), (1,)], [(1,)], "has 2 rows like (1,), which should be 1"),
+        ([], [(3,)], "has 0 rows like (3,), which should be 1"),
+        ([(True,)], [(1,)], "has 1 rows like (True,), which should be 0"),
+        ([(None,)], [(0,)], "has 1 rows like (None,), which should be 0"),
+    ],
+)
+def test_differences(ours: list[tuple[object, ...]], theirs: list[tuple[object, ...]], what: str | None) -> None:
+    assert difference(ours, theirs) == what
+
+
+def test_the_papers_dialect_is_verified_as_such() -> None:
+    source = "WITH (connector = 'orderbook', events = 1, live = 10)"
+    script = f"CREATE STREAM bids (id BIGINT, price DOUBLE) {source};"
+    script += "CREATE MATERIALIZED VIEW v AS SELECT sum(price) AS s FROM bids WHERE price < 0;"
+    for dialect, total in (("sql", None), ("paper", 0.0)):
+        run = LocalRun(script, Options("optimized", dialect, None, None, None))  # type: ignore[arg-type]
+        list(run.batches())
+        assert run.rows("v") == [(total,)]
+        assert wrong_views(run, script, dialect) == {}  # type: ignore[arg-type]
