@@ -126,6 +126,13 @@ def test_a_generated_warehouse_with_its_static_table() -> None:
     assert sum(len(table) for table in run.live_rows()["nation"]) == len(NATION)
 
 
+def test_a_generated_stream_has_the_columns_it_has() -> None:
+    script = "CREATE STREAM bids (id BIGINT, size DOUBLE) WITH (connector = 'orderbook', events = 1);"
+    script += "CREATE MATERIALIZED VIEW v AS SELECT sum(size) AS s FROM bids;"
+    with pytest.raises(DataError, match=r"bids\.size: no such column is generated; there are t, id, broker_id"):
+        list(LocalRun(script, OPTIONS).batches())
+
+
 # -- verifying ---------------------------------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def batches(relations: Iterable[Relation], sources: Mapping[str, Source]) -> Ite
     read = {name: source for name in streams if isinstance(source := sources[name], Files)}
     generated = dict.fromkeys(sources[name] for name in streams if name not in read)
     feeds = [_from_files(streams, read)]
-    feeds += [_from_generator(source, [n for n in streams if sources[n] == source]) for source in generated]
+    feeds += [_from_generator(s, {n: r for n, r in streams.items() if sources[n] == s}) for s in generated]
     while step := [batch for feed in feeds for batch in next(feed, [])]:
         yield step
 
@@ -56,7 +57,7 @@ def _steps(relation: Relation, source: Source) -> int:
     return -(-source.events // source.events_per_batch)
 
 
-def _from_generator(source: Source, names: list[str]) -> Iterator[list[pa.RecordBatch]]:
+def _from_generator(source: Source, streams: Mapping[str, Relation]) -> Iterator[list[pa.RecordBatch]]:
     from viewlet.workloads import bulk  # needs numpy
 
     match source:
@@ -66,7 +67,19 @@ def _from_generator(source: Source, names: list[str]) -> Iterator[list[pa.Record
             events = bulk.tpch(source.seed, source.events, scale=source.scale, live=source.live)
         case Files():
             raise AssertionError("not generated")
-    return ([batch] for batch in events.only(names).batches(source.events_per_batch, "structs"))
+    mine = events.only(streams)
+    mine = replace(mine, tables={name: _declared(streams[name], table) for name, table in mine.tables.items()})
+    return ([batch] for batch in mine.batches(source.events_per_batch, "structs"))
+
+
+def _declared(relation: Relation, table: pa.Table) -> pa.Table:
+    for column in relation.columns:
+        if column.name not in table.column_names:
+            there = ", ".join(table.column_names)
+            raise DataError(
+                f"no such column is generated; there are {there}", relation=relation.name, column=column.name
+            )
+    return table.select([column.name for column in relation.columns])
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -92,8 +93,13 @@ def recent_progress(checkpoint: str) -> list[Any]:
 
 
 def known_addresses(checkpoint: str) -> list[Address]:
-    newest = newest_state(checkpoint)
-    return list(newest.addresses.values()) if newest else []
+    """Where cells were last seen; a manifest that cannot be read is passed over, and told of when it is needed."""
+    store = Store.of(checkpoint)
+    for batch in sorted(batches_done(checkpoint), reverse=True):
+        with suppress(CorruptError):
+            found = read_manifest(store, batch)
+            return list(found.addresses.values()) if found else []
+    return []
 
 
 def read_changes(

@@ -20,7 +20,7 @@ from viewlet.schema import Relation
 from viewlet.spark.client import new_run
 from viewlet.spark.cluster import batches_done, newest_state, on_cluster, save_manifest
 from viewlet.spark.pipeline import Pipeline, pipeline_of, prepare, works
-from viewlet.spark.route import OP, Slots, check_source, route, slots_of, spark_type
+from viewlet.spark.route import Slots, check_source, route, slots_of, spark_type
 from viewlet.spark.runner import HISTORY, OPENING, Runner, run_batch
 from viewlet.spark.stage import NOBODY
 from viewlet.spark.store import Store
@@ -72,7 +72,7 @@ def maintain(
     runner = Runner(work, place, retain)
     _load(spark, pipeline, slots, runner, sources, history or {})
     routed = route(pipeline.grid, slots, pipeline.relations, streams or _nothing(spark, pipeline, place))
-    writer = _observed(routed).writeStream.foreachBatch(runner).option("checkpointLocation", place)
+    writer = routed.writeStream.foreachBatch(runner).option("checkpointLocation", place)
     writer = writer.trigger(**trigger) if trigger else writer
     query = (writer.queryName(name) if name else writer).start()
     return Views(spark, pipeline, runner, query)
@@ -108,12 +108,6 @@ _temporary: list[tempfile.TemporaryDirectory[str]] = []  # deleted with the proc
 
 def _prepared(checkpoint: str, identity: str, script: str, cells: int, strategy: str, dialect: Dialect) -> Any:
     return prepare(checkpoint, identity, pipeline_of(script, cells, strategy, dialect))
-
-
-def _observed(routed: DataFrame) -> DataFrame:
-    """What Spark's own progress reports tell of a micro-batch under ``observedMetrics``."""
-    gone = F.coalesce(F.sum(F.when(F.col(OP) < 0, 1).otherwise(0)), F.lit(0))
-    return routed.observe("viewlet", F.count(F.lit(1)).alias("routed_rows"), gone.alias("routed_deletes"))
 
 
 # -- sources -----------------------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """From the user's DataFrames to rows that know their cell: what a cell reads of a relation, its op, and where it goes.
 
-All relations share one narrow schema, so that one shuffle carries them: ``cell``, ``copy`` (which of the grid's copies
-of a relation the row is for), ``op`` (how often it comes, negative: goes), and *slots*. The k-th column of a type goes
-into that type's k-th slot, whatever relation it is from.
+All relations share one narrow schema, so that one shuffle carries them: ``cell`` (where there are several), ``copy``
+(which of the grid's copies of a relation the row is for, where there are several), ``op`` (how often it comes,
+negative: goes), and *slots*. The k-th column of a type goes into that type's k-th slot, whatever relation it is from.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ def route(grid: Grid, slots: Slots, relations: Mapping[str, Relation], sources: 
         for i, copy in enumerate(grid.copies)
         if copy.relation in sources
     ]
-    return reduce(DataFrame.unionAll, routed)
+    rows = reduce(DataFrame.unionAll, routed)
+    known = (["cell"] if grid.cells == 1 else []) + (["copy"] if len(grid.copies) == 1 else [])
+    return rows.drop(*known)  # a column that says nothing costs as much as any other
 
 
 def _routed(grid: Grid, slots: Slots, relation: Relation, copy: Copy, number: int, source: DataFrame) -> DataFrame:

@@ -117,7 +117,7 @@ def _feed_cell(turn: Turn, batches: Batches) -> Iterator[Message]:
     first = next((b for b in batches if b.num_rows), None)
     if first is None:
         return
-    cell = first.column("cell")[0].as_py()
+    cell = first.column("cell")[0].as_py() if "cell" in first.schema.names else 0
     rows = in_order(turn.works.arrivals, _with(first, batches))
     opened = turn.chains.get(cell_name(cell)) is None
     try:
@@ -159,16 +159,20 @@ def in_order(arrivals: tuple[Arrival, ...], batches: Batches) -> Iterator[Rows]:
 
 
 def _by_copy(arrivals: tuple[Arrival, ...], batch: pa.RecordBatch) -> Iterator[tuple[Arrival, Rows]]:
-    copies, ops = batch.column("copy"), batch.column("op")
-    for copy in pc.unique(copies).to_pylist():
-        if copy == NOBODY:
-            continue
-        arrival = arrivals[copy]
-        for op in pc.unique(ops).to_pylist():
-            chosen = pc.and_(pc.equal(copies, copy), pc.equal(ops, op))
-            rows = batch.select(arrival.slots).filter(chosen)
-            if rows.num_rows:
-                yield arrival, Rows(arrival.relation, op, rows.rename_columns(list(arrival.columns)))
+    for copy, rows in _parted(batch, "copy") if "copy" in batch.schema.names else [(0, batch)]:
+        if copy != NOBODY:
+            arrival = arrivals[copy]
+            for op, same in _parted(rows, "op"):
+                renamed = same.select(arrival.slots).rename_columns(list(arrival.columns))
+                yield arrival, Rows(arrival.relation, op, renamed)
+
+
+def _parted(batch: pa.RecordBatch, column: str) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The rows by the values of a column, which are few."""
+    values = batch.column(column)
+    found = pc.unique(values).to_pylist()
+    for value in found:
+        yield value, batch if len(found) == 1 else batch.filter(pc.equal(values, value))
 
 
 # -- merge cells -------------------------------------------------------------------------------------------------------
