@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,8 +17,9 @@ from tests.faults.feed import CELLS, bids_streams, check, give
 from tests.spark.cluster import until
 from tests.spark.harness import Streams, shown, write_events
 from viewlet.spark.chain import Manifest
-from viewlet.spark.manifest import newest_manifest, read_manifest
+from viewlet.spark.manifest import newest_manifest
 from viewlet.spark.store import Store
+from viewlet.workloads.streams import Event
 
 
 @dataclass
@@ -38,11 +39,11 @@ class Job:
         finally:
             views.stop()
 
-    def run_with(self, batches: int) -> None:
+    def run_with(self, batches: int) -> dict[str, list[tuple[object, ...]]]:
         """The stream has this many files from now on."""
         there = len(list((self.streams.folder / "bids").glob("*.parquet")))
         give(self.streams, range(there, batches))
-        self.run()
+        return self.run()
 
     def is_refused(self, *reasons: str) -> None:
         with pytest.raises(StreamingQueryException) as refusal:
@@ -61,13 +62,14 @@ class Job:
 
     def uncommit(self, batch: int) -> None:
         """As if the driver had ended between the manifest and Spark's commit."""
+        self._forget("commits", batch)
+
+    def forget_offsets(self, batch: int) -> None:
+        self._forget("offsets", batch)
+
+    def _forget(self, directory: str, batch: int) -> None:
         for name in (f"{batch}", f".{batch}.crc"):
-            (self.checkpoint / "commits" / name).unlink(missing_ok=True)
-
-
-@pytest.fixture
-def job(spark: SparkSession, tmp_path: Path) -> Job:
-    return Job(spark, bids_streams(tmp_path / "in", 6), tmp_path / "checkpoint")
+            (self.checkpoint / directory / name).unlink(missing_ok=True)
 
 
 @contextmanager
@@ -80,60 +82,49 @@ def flipped(file: Path) -> Iterator[None]:
     file.write_bytes(whole)
 
 
-def test_a_broken_manifest_or_log_is_refused_by_name_and_nothing_is_published(job: Job) -> None:
-    job.run_with(3)
-    log = job.newest.cells["c0"].logs[-1].file.path
-    give(job.streams, range(3, 4))
-    for path in ("batches/2.json", log):
+BAD_ROWS: tuple[tuple[Event, str, str], ...] = (
+    (("-", "bids", (1.0, 1, 1, 1.0, 1.0)), "bids, row", "is not there"),
+    (("+", "bids", (1.0, 1, None, 1.0, 1.0)), "bids.broker_id, row", "NULL"),
+)
+
+
+def test_broken_files_and_bad_rows_are_refused_by_name_and_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    """Each time the query ends before the batch; with the file whole again, or the row gone, it goes on."""
+    job = Job(spark, bids_streams(tmp_path / "in", 4), tmp_path / "checkpoint")
+    job.run_with(2)
+    give(job.streams, range(2, 3))
+    for path in ("batches/1.json", job.newest.cells["c0"].logs[-1].file.path):
         with flipped(job.file(path)):
             job.is_refused("CorruptError", path)
-        assert job.newest.batch == 2
-    job.run_with(6)
-    check(job.streams, job.checkpoint, job.run())
+    for bad, *reasons in BAD_ROWS:
+        rewrite(job.streams, 2, [*job.streams.batches[2], bad])
+        job.is_refused(*reasons)
+    assert job.newest.batch == 1
+    rewrite(job.streams, 2, job.streams.batches[2])
+    check(job.streams, job.checkpoint, job.run_with(4))
 
 
-def test_a_broken_manifest_of_a_batch_that_is_not_committed_is_made_anew(job: Job) -> None:
+def rewrite(streams: Streams, number: int, events: Sequence[Event]) -> None:
+    write_events(streams.relations["bids"], events, streams.folder / "bids" / f"{number:05}.parquet", number)
+
+
+def test_a_batch_that_spark_has_not_committed_is_done_again_where_it_must_be(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Once its manifest is broken; once Spark has lost its offsets too, and makes one batch of all that is new."""
+    job = Job(spark, bids_streams(tmp_path / "in", 5), tmp_path / "checkpoint")
     job.run_with(3)
     job.uncommit(2)
     with flipped(job.file("batches/2.json")):
         job.run()
-        assert read_manifest(Store.of(str(job.checkpoint)), 2) is not None
+        assert job.newest.batch == 2
         made_anew = job.file("batches/2.json").read_bytes()
     job.file("batches/2.json").write_bytes(made_anew)
-    job.run_with(6)
-    check(job.streams, job.checkpoint, job.run())
-
-
-def test_a_batch_whose_offsets_are_gone_is_done_again_with_other_rows(job: Job) -> None:
-    """Spark makes one batch of all that it has not committed; what the manifest of its first attempt says is void."""
-    job.run_with(4)
-    job.uncommit(3)
-    for name in ("3", ".3.crc"):
-        (job.checkpoint / "offsets" / name).unlink(missing_ok=True)
-    job.run_with(6)
-    together = [*job.streams.batches[:3], [*job.streams.batches[3], *job.streams.batches[4]], job.streams.batches[5]]
-    check(replace(job.streams, batches=together), job.checkpoint, job.run())
-
-
-# -- rows that cannot be -----------------------------------------------------------------------------------------------
-
-
-BAD_ROWS = {
-    "a delete of what is not there": (("-", "bids", (1.0, 1, 1, 1.0, 1.0)), ["bids, row", "is not there"]),
-    "no value where there must be one": (("+", "bids", (1.0, 1, None, 1.0, 1.0)), ["bids.broker_id, row", "NULL"]),
-}
-
-
-def test_a_batch_with_a_bad_row_changes_nothing_and_the_query_goes_on_without_it(job: Job) -> None:
-    job.run_with(3)
-    file = job.streams.folder / "bids" / "00003.parquet"
-    for bad, reasons in BAD_ROWS.values():
-        events = [*job.streams.batches[3], bad]
-        write_events(job.streams.relations["bids"], events, file, 3)  # type: ignore[arg-type]
-        job.is_refused(*reasons)
-        assert job.newest.batch == 2
-    give(job.streams, range(3, 6))
-    check(job.streams, job.checkpoint, job.run())
+    job.uncommit(2)
+    job.forget_offsets(2)
+    found = job.run_with(5)
+    first, second, third, fourth, fifth = job.streams.batches
+    check(replace(job.streams, batches=[first, second, [*third, *fourth], fifth]), job.checkpoint, found)
 
 
 # -- snapshots ---------------------------------------------------------------------------------------------------------

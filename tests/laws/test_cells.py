@@ -91,7 +91,7 @@ def shares(grid: Grid, database: Mapping[str, GMR]) -> list[dict[str, Entries]]:
 
 
 @given(queries(), databases(), st.booleans(), st.randoms(use_true_random=False))
-@settings(max_examples=400, deadline=None, suppress_health_check=(HealthCheck.filter_too_much,))
+@settings(max_examples=300, suppress_health_check=(HealthCheck.filter_too_much,))
 def test_a_query_is_the_sum_of_its_cells(q: Query, database: dict[str, GMR], static: bool, rng: Random) -> None:
     """Q(D) = Σ Q over the cells' shares of D; where a view is local, each key is in one cell."""
     script = Script(relations(static), (Result("v", (), q),))
@@ -120,7 +120,7 @@ def prove(case: Case, tally: Tally) -> None:
     script = translate(case.schema + case.views)
     rng = Random(case.views)
     tally.drawn += 1
-    grids = [plan(script, 4), random_grid(script, rng, dimensions=1), random_grid(script, rng, dimensions=2)]
+    grids = [plan(script, 4), random_grid(script, rng, dimensions=rng.choice((1, 1, 2)))]
     assume(grids[1].cells > 1)
     for grid in grids:
         try:
@@ -146,10 +146,9 @@ def property_test(scripts: int, start: int, tally: Tally) -> Callable[[], None]:
     return check
 
 
-@pytest.mark.parametrize("shard", range(2))
-def test_random_scripts_are_the_sum_of_their_cells(shard: int) -> None:
+def test_random_scripts_are_the_sum_of_their_cells() -> None:
     tally = Tally()
-    property_test(8, shard, tally)()
+    property_test(8, 1, tally)()
     assert tally.divided >= 8
 
 

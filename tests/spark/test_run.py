@@ -47,16 +47,18 @@ def sales(tmp_path: Path) -> str:
     return FILES.format(tmp_path)
 
 
-def test_a_generated_job_runs_to_its_end_and_is_verified(spark: SparkSession, tmp_path: Path) -> None:
-    result = run(BOOK, "--engine", "spark", "--cells", "2", "--verify", "--checkpoint", str(tmp_path))
+def test_a_generated_job_runs_to_its_end_and_goes_on_from_there(spark: SparkSession, tmp_path: Path) -> None:
+    options = ("--engine", "spark", "--cells", "2", "--verify", "--checkpoint", str(tmp_path))
+    result = run(BOOK, *options)
     assert result.exit_code == 0, result.output
-    lines = result.stdout.splitlines()
-    assert [line.split("  ")[0] for line in lines[:4]] == [f"batch {n}/4" for n in range(1, 5)]
-    assert "2 cells" in lines[0]
-    assert "spark, native" in lines[0]
-    assert lines[4].startswith("book: 0 ")
-    assert lines[5].startswith("verified: ")
+    *batches, book, verdict = result.stdout.splitlines()
+    assert [line.split("  ")[0] for line in batches] == [f"batch {n}/4" for n in range(1, 5)]
+    assert "2 cells" in batches[0]
+    assert "spark, native" in batches[0]
+    assert book.startswith("book: 0 ")
+    assert verdict.startswith("verified: ")
     assert "\x1b" not in result.stdout, "piped output is plain"
+    assert run(BOOK, *options).stdout.splitlines() == [book, verdict], "every row has been read"
 
 
 def test_files_mean_the_same_to_both_engines(spark: SparkSession, sales: str) -> None:

@@ -9,12 +9,14 @@ import pyarrow as pa
 import pytest
 
 from tests.engines.conformance import compiled_quickly
+from viewlet.algebra.text import parse
 from viewlet.compiler.script import compile_script
 from viewlet.engines.cells import First, Grid, Hash, Merge, explain_grid, legal_grids, merge_of, plan
+from viewlet.engines.cells.dimensions import monomials
 from viewlet.engines.cells.routing import Routing, Term, common_type
 from viewlet.engines.native.engine import NativeEngine, compile_program
-from viewlet.program.trigger import Script
-from viewlet.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, VARCHAR, Type, decimal
+from viewlet.program.trigger import Result, Script
+from viewlet.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, VARCHAR, Column, Relation, Type, decimal
 from viewlet.sql import translate
 from viewlet.workloads.queries import PAPER_QUERIES
 
@@ -249,6 +251,21 @@ def test_views_of_two_types_share_a_dimension() -> None:
     grid = plan(found, 4)
     assert {copy.name: copy.routes for copy in grid.copies} == {"r": (Hash("s", VARCHAR),), "q": (Hash("k", BIGINT),)}
     assert grid.local == {"v1", "v2"}
+
+
+PAIRS = tuple(Relation(name, (Column("c", BIGINT), Column("d", BIGINT))) for name in ("r", "q"))
+
+
+def test_equal_names_in_two_sums_are_two_variables() -> None:
+    rows = parse("Sum[a](r(a, k)) * Sum[b](q(b, k))")
+    (monomial,) = monomials(Script(PAIRS, (Result("v", (), rows),)))
+    hashed = {tuple(r.column if isinstance(r, Hash) else "" for r in split.routes) for split in monomial.splits}
+    assert hashed == {("c", ""), ("", "c"), ("", "")}  # the last: all at the first coordinate
+
+
+def test_a_column_that_must_equal_another_is_read() -> None:
+    grid = plan(Script(PAIRS, (Result("v", (), parse("Sum[](r(a, a) * q(b, c))")),)), 2)
+    assert {copy.name: copy.columns for copy in grid.copies} == {"r": ("c", "d"), "q": ("c",)}
 
 
 # -- sums across cells -------------------------------------------------------------------------------------------------

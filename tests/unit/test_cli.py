@@ -221,7 +221,7 @@ def test_run_takes_a_job_to_its_end_and_verifies_it(job: str) -> None:
     result = run("run", "-", "--verify", stdin=generated(job))
     assert result.exit_code == 0, result.output
     *batches, vwap, bsv, verdict = result.stdout.splitlines()
-    assert [line.split("  ")[:2] for line in batches] == [[f"batch {n}/3", f"{n},000 rows"] for n in (1, 2, 3)]
+    assert [line.split("  ")[:2] for line in batches] == [[f"batch {n}/3", f"{n},000 rows read"] for n in (1, 2, 3)]
     assert [line.split(":")[0] for line in (vwap, bsv, verdict)] == ["vwap", "bsv", "verified"]
     assert bsv.endswith(" | …")
     assert "\x1b" not in result.stdout, "piped output is plain"

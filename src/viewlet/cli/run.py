@@ -142,7 +142,7 @@ class _Display:
         rate = progress.rows / max(time.monotonic() - self.started, 1e-9)
         parts = [
             f"batch {progress.batches}/{progress.of}",
-            f"{progress.rows:,} rows",
+            f"{progress.rows:,} rows read",
             f"{rate:,.0f} rows/s",
             f"last batch {1000 * progress.seconds:,.0f} ms",
             progress.cells and f"{progress.cells} cells",

@@ -38,7 +38,10 @@ class Options:
 
 @dataclass(frozen=True)
 class Progress:
-    """After a batch: how many there were and will be, rows in all, seconds of the last one, what Spark alone knows."""
+    """After a batch: how many there were and will be, rows read, seconds of the last one, and what Spark alone knows.
+
+    Spark reads a relation as often as there are copies of it on the grid.
+    """
 
     batches: int
     of: int
@@ -117,7 +120,8 @@ class SparkRun:
         self._scratch = tempfile.TemporaryDirectory(prefix="viewlet-run-")
         try:
             self._spark = _silent_session(options.master)
-            self._frames = Frames(self._spark, translated.relations, sources, self._scratch.name)
+            generated = f"{options.checkpoint}/generated" if options.checkpoint else self._scratch.name
+            self._frames = Frames(self._spark, translated.relations, sources, generated)
             self._of = self._frames.batch_count()
             self._views = maintain(
                 self._spark,
@@ -137,7 +141,7 @@ class SparkRun:
         query, seen, rows, over = self._views.query, 0, 0, False
         while not over:
             over = self._is_over()
-            for done in [p for p in query.recentProgress if p.batchId >= seen]:
+            for done in [p for p in query.recentProgress if p.batchId >= seen and "addBatch" in p.durationMs]:
                 seen, rows = done.batchId + 1, rows + done.numInputRows
                 yield self._progress(done, rows)
 

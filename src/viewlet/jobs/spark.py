@@ -21,7 +21,8 @@ _COMPLETE = "_SUCCESS"  # what Spark leaves in a directory that is written
 
 
 class Frames:
-    """``scratch`` is where events are generated whose sources do not say; executors must reach it."""
+    """``scratch`` is where events are generated whose sources do not say. Executors must reach it, and a run that goes
+    on from a checkpoint must find it again: other files would be other rows."""
 
     def __init__(
         self, spark: SparkSession, relations: Iterable[Relation], sources: Mapping[str, Source], scratch: str

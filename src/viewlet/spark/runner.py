@@ -83,8 +83,7 @@ def run_batch(
     """Route, apply, merge: one Spark job, whose answers are the batch's manifest."""
     rows.sparkSession.conf.set(*UNMEASURED)
     turn = Turn(works, batch, before.cells if before else {}, before.addresses if before else {})
-    routed = rows.coalesce(1) if works.in_one_task else rows.repartitionById(works.cells, "cell")
-    done = routed.mapInArrow(cell_stage(turn), OUTPUT)
+    done = _by_cell(rows, works).mapInArrow(cell_stage(turn), OUTPUT)
     if works.merge_cells:
         done = done.repartitionById(works.merge_cells, "part").mapInArrow(merge_stage(turn), OUTPUT)
     found = _consistent(done)
@@ -93,6 +92,13 @@ def run_batch(
         chains[answer.cell] = chains.get(answer.cell, Chain()).followed(answer.log, answer.snapshot)
     addresses = {**turn.addresses, **{a.cell: a.address for a in found}}
     return Manifest(batch, offsets, chains, addresses, _progress(batch, works, found, time.monotonic() - started))
+
+
+def _by_cell(rows: DataFrame, works: Works) -> DataFrame:
+    """A task for each cell. Where there is but one, reading its rows may still be worth a task for each source file."""
+    if works.cells > 1:
+        return rows.repartitionById(works.cells, "cell")
+    return rows.coalesce(1) if works.in_one_task else rows.repartition(1)
 
 
 def _consistent(done: DataFrame) -> list[Answer]:

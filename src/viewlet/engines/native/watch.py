@@ -31,7 +31,8 @@ WHAT = "Watch what, Rows& out"
 class Watched:
     """What a program must tell the changes of: rows of SQL views, and entries of maps (views of it, but no caches).
 
-    It is part of what is compiled: a program that watches nothing has no code for it.
+    It is part of what is compiled: a program that watches nothing has no code for it. Whoever watches must ask: what is
+    noted, and texts that are only in there, stay until then.
     """
 
     results: tuple[str, ...] = ()
