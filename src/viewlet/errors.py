@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 TOO_DEEP = "an expression nested too deeply"
+LONGEST = 240  # characters of a value in a message
 TOO_DEEP_HINT = "split it: a subquery or a view for its parts, IN (…) for a long chain of OR"
 
 
@@ -68,6 +69,12 @@ class UnsupportedError(SqlError):
     ) -> None:
         self.construct = construct
         super().__init__(f"{construct} is not supported", source=source, line=line, column=column, hint=hint)
+
+
+def in_short(value: object) -> str:
+    """A value in a message; what is longer than a line or two helps nobody."""
+    text = repr(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 class DataError(Error):

@@ -12,7 +12,7 @@ from viewlet.changes import Subscriptions
 from viewlet.engines.base import Engine
 from viewlet.engines.native.bridge import SpoiledError
 from viewlet.engines.native.engine import Compiled, NativeEngine
-from viewlet.errors import DataError, Error
+from viewlet.errors import DataError, Error, in_short
 from viewlet.program.encoding import Row
 from viewlet.program.trigger import Program
 from viewlet.schema import Relation
@@ -108,7 +108,7 @@ class Session:
                 counts[row] = count = times + (self.engine.count(name, row) if count is None else count)
                 if count < 0:
                     culprit = given(number)
-                    raise DataError(f"{culprit!r} is not there", relation=name, row=number, value=culprit)
+                    raise DataError(f"{in_short(culprit)} is not there", relation=name, row=number, value=culprit)
 
     # -- all or nothing ------------------------------------------------------------------------------------------------
 

@@ -247,3 +247,12 @@ def test_a_bad_row_stops_the_batch_and_changes_nothing(
     with pytest.raises(StreamingQueryException, match=message):
         views.query.awaitTermination()
     assert by_city(shown(views["by_city"])) == AFTER[0]
+
+
+def test_tables_that_never_change_have_views_too(spark: SparkSession, running: list[Views]) -> None:
+    script = """
+      CREATE TABLE shops (shop BIGINT NOT NULL, city VARCHAR NOT NULL);
+      CREATE MATERIALIZED VIEW cities AS SELECT city, count(*) AS n FROM shops GROUP BY city;
+    """
+    views = finished(maintain(spark, script, {"shops": shops(spark)}, cells=1, trigger=AVAILABLE), running)
+    assert sorted(shown(views["cities"])) == [("Oslo", 1), ("Rome", 2)]

@@ -13,7 +13,9 @@ from viewlet.algebra.text import parse
 from viewlet.compiler.script import compile_script
 from viewlet.engines.cells import First, Grid, Hash, Merge, explain_grid, legal_grids, merge_of, plan
 from viewlet.engines.cells.dimensions import monomials
+from viewlet.engines.cells.plan import assemble
 from viewlet.engines.cells.routing import Routing, Term, common_type
+from viewlet.engines.cells.spread import Spread
 from viewlet.engines.native.engine import NativeEngine, compile_program
 from viewlet.program.trigger import Result, Script
 from viewlet.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, VARCHAR, Column, Relation, Type, decimal
@@ -266,6 +268,14 @@ def test_equal_names_in_two_sums_are_two_variables() -> None:
 def test_a_column_that_must_equal_another_is_read() -> None:
     grid = plan(Script(PAIRS, (Result("v", (), parse("Sum[](r(a, a) * q(b, c))")),)), 2)
     assert {copy.name: copy.columns for copy in grid.copies} == {"r": ("c", "d"), "q": ("c",)}
+
+
+def test_a_view_is_whole_only_where_all_its_maps_follow_one_key() -> None:
+    found = script("SELECT a, s, SUM(k) FROM r GROUP BY a, s")
+    parts = monomials(found)
+    by_a, by_s = (tuple(next(x for x in m.splits if x.keys == {key}) for m in parts) for key in ("r.a", "r.s"))
+    assert assemble(found, ((Spread(parts, by_a), 2),)).local == {"v1"}
+    assert not assemble(found, ((Spread(parts, (by_a[0], *by_s[1:])), 2),)).local
 
 
 # -- sums across cells -------------------------------------------------------------------------------------------------

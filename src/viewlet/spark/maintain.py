@@ -13,14 +13,13 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from viewlet.errors import Error
 from viewlet.schema import Relation
 from viewlet.spark.client import new_run
 from viewlet.spark.cluster import batches_done, newest_state, on_cluster, save_manifest
 from viewlet.spark.pipeline import Pipeline, pipeline_of, prepare, works
-from viewlet.spark.route import Slots, check_source, route, slots_of, spark_type
+from viewlet.spark.route import Slots, check_source, route, slots_of, spark_type, without_the_obvious
 from viewlet.spark.runner import HISTORY, OPENING, Runner, run_batch
 from viewlet.spark.stage import NOBODY
 from viewlet.spark.store import Store
@@ -71,8 +70,10 @@ def maintain(
     )
     runner = Runner(work, place, retain)
     _load(spark, pipeline, slots, runner, sources, history or {})
-    routed = route(pipeline.grid, slots, pipeline.relations, streams or _nothing(spark, pipeline, place))
-    writer = routed.writeStream.foreachBatch(runner).option("checkpointLocation", place)
+    routed = route(pipeline.grid, slots, pipeline.relations, streams) if streams else _nothing(spark, runner, slots)
+    writer = (
+        without_the_obvious(pipeline.grid, routed).writeStream.foreachBatch(runner).option("checkpointLocation", place)
+    )
     writer = writer.trigger(**trigger) if trigger else writer
     query = (writer.queryName(name) if name else writer).start()
     return Views(spark, pipeline, runner, query)
@@ -159,7 +160,7 @@ def _load(
     begun = on_cluster(spark, partial(batches_done, runner.checkpoint))
     if both and begun and max(begun) > HISTORY not in begun:
         raise Error("history comes before the stream, and this stream has begun without: give a new checkpoint")
-    opening = _openers(spark, pipeline, slots)
+    opening = _openers(spark, pipeline.grid.cells, slots)
     if static:
         opening = opening.unionAll(route(pipeline.grid, slots, pipeline.relations, static))
     if OPENING not in begun:
@@ -174,21 +175,17 @@ def _run_before(spark: SparkSession, runner: Runner, batch: int, rows: DataFrame
     on_cluster(spark, partial(save_manifest, runner.checkpoint, runner.last))
 
 
-def _openers(spark: SparkSession, pipeline: Pipeline, slots: Slots) -> DataFrame:
+def _openers(spark: SparkSession, cells: int, slots: Slots) -> DataFrame:
     """A row for each cell that says nothing: even a cell that no row ever reaches has its share of the answer."""
     nulls = [F.lit(None).cast(spark_type(type_)).alias(f"s{i}") for i, type_ in enumerate(slots.types)]
     cell = F.col("id").cast("int").alias("cell")
-    return spark.range(pipeline.grid.cells).select(
-        cell, F.lit(NOBODY).alias("copy"), F.lit(1).cast("long").alias("op"), *nulls
-    )
+    return spark.range(cells).select(cell, F.lit(NOBODY).alias("copy"), F.lit(1).cast("long").alias("op"), *nulls)
 
 
-def _nothing(spark: SparkSession, pipeline: Pipeline, checkpoint: str) -> dict[str, DataFrame]:
+def _nothing(spark: SparkSession, runner: Runner, slots: Slots) -> DataFrame:
     """No source streams: a stream without rows, so that the query is Spark's own all the same."""
-    relation = next(r for r in pipeline.relations.values() if not r.static)
-    fields = [T.StructField(c.name, spark_type(c.type)) for c in relation.columns]
-    empty = on_cluster(spark, partial(_empty_directory, checkpoint))
-    return {relation.name: spark.readStream.schema(T.StructType(fields)).parquet(empty)}
+    schema = _openers(spark, runner.works.cells, slots).schema
+    return spark.readStream.schema(schema).parquet(on_cluster(spark, partial(_empty_directory, runner.checkpoint)))
 
 
 def _empty_directory(checkpoint: str) -> str:

@@ -61,9 +61,12 @@ def route(grid: Grid, slots: Slots, relations: Mapping[str, Relation], sources: 
         for i, copy in enumerate(grid.copies)
         if copy.relation in sources
     ]
-    rows = reduce(DataFrame.unionAll, routed)
-    known = (["cell"] if grid.cells == 1 else []) + (["copy"] if len(grid.copies) == 1 else [])
-    return rows.drop(*known)  # a column that says nothing costs as much as any other
+    return reduce(DataFrame.unionAll, routed)
+
+
+def without_the_obvious(grid: Grid, rows: DataFrame) -> DataFrame:
+    """A column that always says the same costs as much as any other: it is left out."""
+    return rows.drop(*(["cell"] if grid.cells == 1 else []), *(["copy"] if len(grid.copies) == 1 else []))
 
 
 def _routed(grid: Grid, slots: Slots, relation: Relation, copy: Copy, number: int, source: DataFrame) -> DataFrame:

@@ -8,7 +8,7 @@ from decimal import Context, Decimal
 from typing import Any, NoReturn, Protocol
 
 from viewlet.engines.native.watch import UNWATCHED, Watched
-from viewlet.errors import CorruptError, DataError, Error, OverflowError_
+from viewlet.errors import CorruptError, DataError, Error, OverflowError_, in_short
 from viewlet.program.encoding import Cell, Row
 from viewlet.program.trigger import Program, ResultColumn
 
@@ -149,7 +149,7 @@ class NativeState:
         match report:
             case ("missing", number):
                 relation, row = given(number)
-                raise DataError(f"{row!r} is not there", relation=relation, row=number, value=row)
+                raise DataError(f"{in_short(row)} is not there", relation=relation, row=number, value=row)
             case ("static", number):
                 relation, row = given(number)
                 raise DataError("a static table has no triggers: load it", relation=relation, row=number, value=row)

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from viewlet.algebra.query import Atom, View
 from viewlet.engines.native.layout import MapLayout
 from viewlet.engines.native.terms import Cpp, integer, type_of
 from viewlet.program.typing import COUNT_BITS, WIDEST, Exact, Kind, scaled_bits
-
-
-def columns(source: Atom) -> tuple[str, ...]:
-    return source.inputs + source.outputs if isinstance(source, View) else source.vars
 
 
 def view_constant(view: str) -> str:

@@ -11,7 +11,7 @@ from typing_extensions import assert_never
 
 from viewlet.algebra.query import Atom, Compare
 from viewlet.algebra.terms import Term, free
-from viewlet.engines.native.keys import columns, each_entry, too_fine, view_constant, whole_key
+from viewlet.engines.native.keys import each_entry, too_fine, view_constant, whole_key
 from viewlet.engines.native.layout import Field, Layout, MapLayout, Member, identifier, unique
 from viewlet.engines.native.lines import Lines
 from viewlet.engines.native.ordered import OrderedReads
@@ -38,6 +38,7 @@ from viewlet.program.loops import (
     Test,
     Total,
 )
+from viewlet.program.names import columns_of
 from viewlet.program.typing import (
     COUNT,
     REAL,
@@ -161,7 +162,7 @@ class Nest:
             return self.reads.slices_alike(step)
         if not isinstance(step, Loop) or step.order is not None:
             return None
-        names = columns(step.source)
+        names = columns_of(step.source)
         return self.layout.map_of(step.source.name), tuple(n if n in step.bound else None for n in names)
 
     def step_or_emit(self, step: Step, emits: list[Emit], scope: dict[str, Cpp], at_hand: AtHand) -> None:
@@ -242,7 +243,7 @@ class Nest:
 
     def get(self, step: Get, scope: dict[str, Cpp], at_hand: AtHand) -> None:
         found, member = self.layout[step.source.name]
-        names = columns(step.source)
+        names = columns_of(step.source)
         entry = at_hand.get((found.name, names))
         with self.representable(found, names, tuple(range(len(names))), scope) as key:
             self.fill(step.source, found, key)
@@ -262,7 +263,7 @@ class Nest:
         """Loops over the same entries, each for its own view of the map."""
         source, bound = steps[0].source, steps[0].bound
         found, _ = self.layout[source.name]
-        names = columns(source)
+        names = columns_of(source)
         positions = tuple(i for i, n in enumerate(names) if n in bound)
         with self.representable(found, names, positions, scope) as key:
             self.fill(source, found, key)
@@ -276,7 +277,7 @@ class Nest:
     def turn(self, step: Loop, found: MapLayout, entry: str, scope: Scope, at_hand: AtHand) -> None:
         """What a loop does with one entry."""
         _, member = self.layout[step.source.name]
-        names, slot = columns(step.source), f"{entry}->values.{member.name}"
+        names, slot = columns_of(step.source), f"{entry}->values.{member.name}"
         inner, tests = {**scope, step.value: self.multiplicity(slot, member.kind)}, [f"!is_zero({slot})"]
         for i, n in enumerate(names):
             column = self.column(f"{entry}->key", found.key[i])
