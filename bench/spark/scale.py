@@ -82,6 +82,8 @@ def _check(groups: int, files: EventFiles, view: DataFrame, written: Path) -> No
     """Through files: ten million rows need not pass through this process."""
     view.write.parquet(str(written))
     given = [groups, f"{files.folder}/sales/*.parquet", f"{written}/*.parquet"]
-    right, ours, missing = duckdb.connect().execute(REFEREE, given).fetchall()[0]
+    connection = duckdb.connect()
+    connection.execute("SET enable_progress_bar = false")
+    right, ours, missing = connection.execute(REFEREE, given).fetchall()[0]
     if missing or right != ours or not right:
         raise WrongAnswerError(f"totals on Spark of {groups:,} keys: {ours:,} rows for {right:,}, {missing:,} missing")

@@ -75,7 +75,7 @@ class Feed:
 
     def committed(self) -> None:
         """All that was given."""
-        self.driver.call(drive.committed, str(self.checkpoint), self.given - 1)
+        self.driver.call(drive.committed, str(self.checkpoint), self.checkpoint, self.given - 1)
 
     def run(self, batches: int) -> None:
         for _ in range(batches):

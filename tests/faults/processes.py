@@ -51,6 +51,11 @@ def executor_of_cell(pid: int) -> int:
     return int(Path(os.readlink(f"/proc/{pid}/fd/1")).parent.name.rpartition("-")[2])
 
 
+def is_keeper(pid: int) -> bool:
+    """Or a cell, which is a fork of its keeper."""
+    return "viewlet.spark.keeper" in command_of(pid)
+
+
 def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
 

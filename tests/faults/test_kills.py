@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from tests.faults.feed import Feed, attempts, bids_streams
 from tests.faults.processes import cell_process, executor_of, executor_of_cell, kill, stopped
 from tests.spark.cluster import Cluster, parent_of
-from tests.spark.drive import Driver, started_driver
+from tests.spark.drive import Driver
 
 pytestmark = pytest.mark.xdist_group("cluster")
 
@@ -51,24 +52,15 @@ def test_every_kind_of_process_is_killed_in_mid_batch(driver: Driver, cluster: C
     feed.end()
 
 
-SPECULATING = {
-    "spark.speculation": "true",
-    "spark.speculation.interval": "50ms",
-    "spark.speculation.minTaskRuntime": "50ms",
-    "spark.speculation.multiplier": "1.01",
-    "spark.speculation.quantile": "0.5",
-}
-
-
-def test_a_task_that_hangs_is_overtaken_by_a_copy_and_comes_back(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_task_that_hangs_is_overtaken_by_a_copy_and_comes_back(
+    driver: Driver, cluster: Cluster, tmp_path: Path
+) -> None:
     """The first attempt has given its rows to the cell and does not hear the answer before the batch is committed."""
-    with started_driver(tmp_path / "log", {**cluster.settings, **SPECULATING}) as driver:
-        feed = Feed(driver, cluster.mark, bids_streams(tmp_path / "in", 5), tmp_path / "checkpoint")
-        feed.start()
-        feed.run(2)
+    feed = Feed(driver, cluster.mark, bids_streams(tmp_path / "in", 4), tmp_path / "checkpoint")
+    feed.start()
+    feed.run(2)
+    with ExitStack() as hanging:
         with feed.mid_batch() as worker:
-            hanging = stopped(worker)
-            hanging.__enter__()
-        with hanging:
-            feed.committed()
-        feed.end()
+            hanging.enter_context(stopped(worker))
+        feed.committed()
+    feed.end()

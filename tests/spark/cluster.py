@@ -27,7 +27,6 @@ MARK = "VIEWLET_TEST_MARK"
 ROOT = Path(__file__).parents[2]
 SPARK_HOME = Path(pyspark.__file__).parent
 SPARK_CLASS = SPARK_HOME / "bin" / "spark-class"
-QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for JVMs that live for seconds
 PATIENCE = 180.0  # seconds until something that must happen has not
 HOSTS = ("127.0.0.1", "localhost")  # two names: Spark never runs two copies of a task on one host
 A = TypeVar("A")
@@ -39,7 +38,7 @@ def until(what: str, look: Callable[[], A | None]) -> A:
     while not (found := look()):
         if time.monotonic() > end:
             raise TimeoutError(f"waited {PATIENCE:.0f} s for {what}")
-        time.sleep(0.01)
+        time.sleep(0.02)
     return found
 
 
@@ -48,8 +47,16 @@ def until(what: str, look: Callable[[], A | None]) -> A:
 
 def marked_environment(mark: str) -> dict[str, str]:
     """For a process that, like all its descendants, is to be found again, and runs what is in this checkout."""
-    ours = {MARK: mark, "SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": HOSTS[0], "JAVA_HOME": str(java_home())}
-    return {**os.environ, **ours, "PYTHONPATH": f"{ROOT}/src:{ROOT}", "PYSPARK_PYTHON": sys.executable}
+    return {
+        **os.environ,
+        MARK: mark,
+        "JAVA_HOME": str(java_home()),
+        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # JVMs that live for seconds
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
+        "SPARK_HOME": str(SPARK_HOME),
+        "SPARK_LOCAL_IP": HOSTS[0],
+    }
 
 
 def marked_processes(mark: str) -> list[int]:
@@ -105,7 +112,6 @@ class Cluster:
             "spark.master": self.master,
             "spark.cores.max": str(len(HOSTS)),
             "spark.executor.cores": "1",
-            "spark.executor.extraJavaOptions": QUICK_JVM,
             "spark.executor.memory": "512m",
             "spark.sql.shuffle.partitions": str(len(HOSTS)),
         }
@@ -141,7 +147,6 @@ def _launch(mark: str, folder: Path, kind: str, name: str, *options: str) -> sub
     environment = {
         **marked_environment(mark),
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": QUICK_JVM,
         "SPARK_LOCAL_DIRS": str(folder / "local"),
     }
     command = [SPARK_CLASS, f"org.apache.spark.deploy.{kind}", "--port", "0", "--webui-port", "0", *options]

@@ -25,7 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import viewlet.spark
 from tests.oracle.oracle import Row
-from tests.spark.cluster import QUICK_JVM, end_marked, marked_environment, until
+from tests.spark.cluster import end_marked, marked_environment, until
 from tests.spark.harness import Streams, shown
 from viewlet.spark import Views
 from viewlet.spark.runner import Runner
@@ -63,6 +63,10 @@ class Driver:
             raise DriverError(error)
         return cast(A, answer)
 
+    @property
+    def is_alive(self) -> bool:
+        return self.process.poll() is None
+
     def kill(self) -> None:
         """-9: Python and its JVM at once, which are one process group."""
         with suppress(ProcessLookupError):
@@ -87,7 +91,7 @@ def started_driver(log: Path, settings: Mapping[str, str]) -> Iterator[Driver]:
         driver = Driver(mark, process)
         driver.call(connect, settings)
         yield driver
-        if process.poll() is None:
+        if driver.is_alive:
             driver.call(disconnect)
     finally:
         with process:
@@ -133,8 +137,7 @@ def connect(drive: Drive, settings: Mapping[str, str]) -> None:
     if "spark.remote" in own:
         SparkSession.builder.config(map=own).getOrCreate()  # type: ignore[arg-type]
     else:
-        options = {"spark.driver.extraJavaOptions": QUICK_JVM, "spark.ui.enabled": "false", **own}
-        viewlet.spark.session(own["spark.master"], **options)
+        viewlet.spark.session(own["spark.master"], **{"spark.ui.enabled": "false", **own})
 
 
 def disconnect(drive: Drive) -> None:
@@ -152,14 +155,14 @@ def finish(drive: Drive, name: str) -> None:
     drive.running[name].query.awaitTermination()
 
 
-def committed(drive: Drive, name: str, batch: int) -> None:
+def committed(drive: Drive, name: str, checkpoint: Path, batch: int) -> None:
     """Spark has committed a batch; raises what ended the query before that."""
-    views = drive.running[name]
+    query = drive.running[name].query
 
     def look() -> bool:
-        if (error := views.query.exception()) is not None:
+        if (error := query.exception()) is not None:
             raise error
-        return views.committed >= batch
+        return (checkpoint / "commits" / str(batch)).exists()
 
     until(f"batch {batch} of {name}", look)
 

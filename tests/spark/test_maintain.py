@@ -256,3 +256,50 @@ def test_tables_that_never_change_have_views_too(spark: SparkSession, running: l
     """
     views = finished(maintain(spark, script, {"shops": shops(spark)}, cells=1, trigger=AVAILABLE), running)
     assert sorted(shown(views["cities"])) == [("Oslo", 1), ("Rome", 2)]
+
+
+def test_groups_that_look_alike_are_rows_of_their_own(spark: SparkSession, running: list[Views]) -> None:
+    script = """
+      CREATE STREAM r (k BIGINT NOT NULL);
+      CREATE MATERIALIZED VIEW counts AS SELECT count(*) AS n FROM r GROUP BY k;
+    """
+    frame = spark.createDataFrame([(1,), (2,), (3,), (3,)], "k long")
+    views = finished(maintain(spark, script, {"r": frame}, cells=2, trigger=AVAILABLE), running)
+    assert sorted(shown(views["counts"])) == [(1,), (1,), (2,)]
+
+
+def test_equal_rows_are_added_up_before_the_only_cell(
+    spark: SparkSession, tmp_path: Path, running: list[Views]
+) -> None:
+    """In a place whose name Spark could take for a pattern."""
+    script = """
+      CREATE STREAM r (k BIGINT NOT NULL, note VARCHAR) WITH (rows = 1000000, distinct_k = 10);
+      CREATE MATERIALIZED VIEW high AS SELECT sum(k) AS s FROM r WHERE k < (SELECT max(k) FROM r);
+    """
+    place = tmp_path / "100% [a] {b} ä"
+    (place / "in").mkdir(parents=True)
+    rows: list[tuple[str, str, tuple[Any, ...]]] = [("+", "r", (k, None)) for k in (1, 2, 2, 3)] + [
+        ("-", "r", (2, None))
+    ]
+    write_events(relation("r", script), rows, tmp_path / "0.parquet", 0)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "0.parquet").rename(tmp_path / "in" / "0.parquet")
+    source = spark.readStream.schema("k long, note string, op int").parquet(str(tmp_path / "in"))
+    views = finished(maintain(spark, script, {"r": source}, place, cells=2, trigger=AVAILABLE), running)
+    assert views.progress[0]["rows"] == 3
+    assert shown(views["high"]) == [(3,)]
+    assert "equal" in views.explain()
+
+
+def test_a_death_before_the_stream_loses_and_doubles_nothing(
+    spark: SparkSession, inbox: Path, tmp_path: Path, running: list[Views]
+) -> None:
+    """Between a manifest and its publication, the last moment at which a batch is not known to be done."""
+    old = spark.createDataFrame([(1, "lamp", Decimal("1.00"))], "shop bigint, item string, amount decimal(10,2)")
+    sources = {"sales": old.limit(0), "shops": shops(spark)}
+    for gone in (["-2.json", "-1.json"], ["-1.json"], []):
+        views = maintain(spark, SALES, sources, tmp_path / "ck", cells=2, history={"sales": old}, trigger=AVAILABLE)
+        finished(views, running)
+        assert by_city(shown(views["by_city"])) == {"Rome": (1, Decimal("1.00"))}
+        for name in gone:
+            (tmp_path / "ck" / "viewlet" / "published" / name).unlink()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 
 import pytest
@@ -15,31 +14,27 @@ from tests.engines.test_random_queries import is_vacuous
 from tests.spark.harness import write_streams
 from viewlet.spark.pipeline import pipeline_of
 
-QUERIES = 5
+QUERIES, SUMMED = 4, 2  # so many in all, and so many of them summed across cells
 
 
 def test_random_queries_in_several_cells_equal_the_referee(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     seen: list[str] = []
-    merged = itertools.count()
 
     @settings(max_examples=200, phases=[Phase.generate], suppress_health_check=list(HealthCheck), deadline=None)
     @given(cases())
     def draw(case: Case) -> None:
         assume(len(seen) < QUERIES and case.views not in seen)
         pipeline = pipeline_of(case.schema + case.views, 3, "optimized", case.dialect)
-        assume(pipeline.grid.cells > 1)
+        assume(pipeline.grid.cells > 1 and (pipeline.merge is not None or len(seen) >= SUMMED))
         answers = list(case.answers())
         assume(not all(is_vacuous([answer[view] for answer in answers]) for view in case.selects))
         seen.append(case.views)
-        if pipeline.merge is not None:
-            next(merged)
         run(spark, case, tmp_path_factory.mktemp("random"))
 
     draw()
     assert len(seen) == QUERIES
-    assert next(merged) > 0, "no view was summed across cells"
 
 
 def run(spark: SparkSession, case: Case, folder: Path) -> None:

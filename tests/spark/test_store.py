@@ -102,7 +102,7 @@ def on_disk(store: Store, path: str) -> Path:
 def test_a_local_directory_has_many_names(form: str, tmp_path: Path) -> None:
     Store.of(form.format(tmp_path)).write("a/b", b"bytes")
     assert (tmp_path / "viewlet/a/b").read_bytes() == b"bytes"
-    assert Store.of(form.format(tmp_path)).path_of("a/b") == (tmp_path / "viewlet/a/b").as_uri()
+    assert Store.of(form.format(tmp_path)).path_of("a/b") == f"file://{tmp_path}/viewlet/a/b"
 
 
 def test_what_pyarrow_does_not_know_fsspec_may() -> None:
@@ -274,8 +274,7 @@ def test_nothing_is_cleaned_by_a_manifest_that_cannot_be_read(tmp_path: Path) ->
         query.run(batch)
     before = store.walk("")
     flip(tmp_path / "batches/9.json")
-    with pytest.raises(CorruptError):
-        clean(store, 9, 3)
+    assert clean(store, 9, 3) == 0
     assert store.walk("") == before
     assert clean(store, 30, 3) == 0, "without any retained manifest there is no telling what is needed"
 

@@ -181,6 +181,7 @@ class Manifest:
     cells: Mapping[str, Chain]
     addresses: Mapping[str, Address] = field(default_factory=dict)
     progress: Mapping[str, Any] = field(default_factory=dict)
+    run: str = ""  # whose cells are at the addresses
 
     def changes(self) -> dict[str, list[str]]:
         """View ↦ the files that say what this batch changed in it."""
@@ -198,13 +199,14 @@ class Manifest:
             "cells": {name: chain.to_json() for name, chain in self.cells.items()},
             "addresses": {name: address.to_json() for name, address in self.addresses.items()},
             "progress": dict(self.progress),
+            "run": self.run,
         }
 
     @staticmethod
     def from_json(data: Json) -> Manifest:
         cells = {name: Chain.from_json(chain) for name, chain in data["cells"].items()}
         addresses = {name: Address.from_json(address) for name, address in data["addresses"].items()}
-        return Manifest(data["batch"], data["offsets"], cells, addresses, data["progress"])
+        return Manifest(data["batch"], data["offsets"], cells, addresses, data["progress"], data["run"])
 
 
 def _files_to_json(files: Mapping[str, File]) -> dict[str, list[Any]]:

@@ -13,9 +13,11 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from viewlet.errors import CorruptError, Error
-from viewlet.spark.chain import Address, Manifest
+from viewlet.spark.chain import Manifest
+from viewlet.spark.client import stop
 from viewlet.spark.manifest import newest_manifest, read_manifest, write_manifest
 from viewlet.spark.store import Store
+from viewlet.spark.ticket import Run
 
 A = TypeVar("A")
 RECENT = 100  # batches whose progress is looked up
@@ -53,7 +55,7 @@ def last_committed(checkpoint: str) -> int:
     return before.batch
 
 
-def _manifest(checkpoint: str, batch: int) -> Manifest:
+def state_of(checkpoint: str, batch: int) -> Manifest:
     found = read_manifest(Store.of(checkpoint), batch)
     if found is None:
         raise Error(f"there is no state of batch {batch} in {checkpoint}: it is deleted by now, or never was")
@@ -63,23 +65,19 @@ def _manifest(checkpoint: str, batch: int) -> Manifest:
 def view_files(checkpoint: str, batch: int | None, views: tuple[str, ...]) -> dict[str, list[str]]:
     """The Parquet files that make up each view as of a batch, the last committed one unless told."""
     store = Store.of(checkpoint)
-    manifest = _manifest(checkpoint, last_committed(checkpoint) if batch is None else batch)
+    manifest = state_of(checkpoint, last_committed(checkpoint) if batch is None else batch)
     parts = {view: [chain.view(view) for chain in manifest.cells.values()] for view in views}
     return {
         view: [
-            store.path_of(file.path) for part in found for file in ((part.base,) if part.base else ()) + part.changes
+            store.pattern_of(file.path) for part in found for file in ((part.base,) if part.base else ()) + part.changes
         ]
         for view, found in parts.items()
     }
 
 
 def batches_done(checkpoint: str) -> list[int]:
-    """The batches that published their changes: all there ever were."""
+    """The batches that published their changes, which is the last thing that a batch does: all there ever were."""
     return [int(name.removesuffix(".json")) for name in Store.of(checkpoint).names("published")]
-
-
-def newest_state(checkpoint: str) -> Manifest | None:
-    return newest_manifest(Store.of(checkpoint))
 
 
 def save_manifest(checkpoint: str, manifest: Manifest) -> None:
@@ -92,14 +90,15 @@ def recent_progress(checkpoint: str) -> list[Any]:
     return [manifest.progress for manifest in found if manifest]
 
 
-def known_addresses(checkpoint: str) -> list[Address]:
-    """Where cells were last seen; a manifest that cannot be read is passed over, and told of when it is needed."""
+def stop_cells(checkpoint: str, run: Run) -> None:
+    """Of this run, where they were last seen. A manifest that cannot be read is passed over: stopping needs none."""
     store = Store.of(checkpoint)
     for batch in sorted(batches_done(checkpoint), reverse=True):
         with suppress(CorruptError):
             found = read_manifest(store, batch)
-            return list(found.addresses.values()) if found else []
-    return []
+            if found is not None and found.run == run.id:
+                stop(run, found.addresses.values())
+            return
 
 
 def read_changes(

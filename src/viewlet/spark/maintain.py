@@ -16,8 +16,9 @@ from pyspark.sql import functions as F
 
 from viewlet.errors import Error
 from viewlet.schema import Relation
+from viewlet.spark.chain import Manifest
 from viewlet.spark.client import new_run
-from viewlet.spark.cluster import batches_done, newest_state, on_cluster, save_manifest
+from viewlet.spark.cluster import batches_done, on_cluster, save_manifest, state_of
 from viewlet.spark.pipeline import Pipeline, pipeline_of, prepare, works
 from viewlet.spark.route import Slots, check_source, route, slots_of, spark_type, without_the_obvious
 from viewlet.spark.runner import HISTORY, OPENING, Runner, run_batch
@@ -164,13 +165,13 @@ def _load(
     if static:
         opening = opening.unionAll(route(pipeline.grid, slots, pipeline.relations, static))
     if OPENING not in begun:
-        _run_before(spark, runner, OPENING, opening)
+        _run_before(spark, runner, OPENING, None, opening)
     if both and HISTORY not in begun:
-        _run_before(spark, runner, HISTORY, route(pipeline.grid, slots, pipeline.relations, both))
+        opened = runner.last or on_cluster(spark, partial(state_of, runner.checkpoint, OPENING))
+        _run_before(spark, runner, HISTORY, opened, route(pipeline.grid, slots, pipeline.relations, both))
 
 
-def _run_before(spark: SparkSession, runner: Runner, batch: int, rows: DataFrame) -> None:
-    before = runner.last or on_cluster(spark, partial(newest_state, runner.checkpoint))
+def _run_before(spark: SparkSession, runner: Runner, batch: int, before: Manifest | None, rows: DataFrame) -> None:
     runner.last = run_batch(rows, runner.works, before, batch, "", time.monotonic())
     on_cluster(spark, partial(save_manifest, runner.checkpoint, runner.last))
 
@@ -191,4 +192,4 @@ def _nothing(spark: SparkSession, runner: Runner, slots: Slots) -> DataFrame:
 def _empty_directory(checkpoint: str) -> str:
     store = Store.of(checkpoint)
     store.write("nothing/.keep", b"")
-    return store.path_of("nothing")
+    return store.pattern_of("nothing")

@@ -20,11 +20,15 @@ STATE_DIRECTORIES = ("logs", "snapshots", "bases", "changes")
 
 
 def write_manifest(store: Store, manifest: Manifest) -> None:
-    """From the second write on the batch is done; another attempt of it may still take its place."""
-    line = json.dumps({"batch": manifest.batch, "changes": manifest.changes()}, separators=(",", ":"))
-    store.write(_published(manifest.batch), f"{line}\n".encode())
+    """From here on the batch is done; it is told to others after that, since what they read must not be done anew."""
     body = json.dumps({"format": FORMAT, **manifest.to_json()}, separators=(",", ":")).encode()
     store.write(_path(manifest.batch), b"%s\n%s\n" % (digest(body).encode(), body))
+    publish(store, manifest)
+
+
+def publish(store: Store, manifest: Manifest) -> None:
+    line = json.dumps({"batch": manifest.batch, "changes": manifest.changes()}, separators=(",", ":"))
+    store.write(_published(manifest.batch), f"{line}\n".encode())
 
 
 def read_manifest(store: Store, batch: int) -> Manifest | None:
@@ -63,9 +67,12 @@ def clean(store: Store, committed: int, retain: int = RETAINED_BATCHES) -> int:
     """
     oldest = committed - retain + 1
     kept = [b for b in manifest_batches(store) if b >= oldest]
+    try:
+        named = {path for batch in kept for path in _named(store, batch)}
+    except CorruptError:
+        return 0
     if not kept:
         return 0
-    named = {path for batch in kept for path in _named(store, batch)}
     doomed = [path for path in _state_files(store) if _batch_of(path) < oldest and path not in named]
     manifests = [b for b in manifest_batches(store) if b < oldest]
     store.delete([*doomed, *map(_path, manifests)])

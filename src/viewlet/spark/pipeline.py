@@ -111,6 +111,7 @@ class Works:
     run: Run
     cells: int
     in_one_task: bool  # nobody asked for more than one cell: no shuffle, and no parallel reading either
+    preaggregate: bool  # equal rows of a batch are common: they are added up before they reach the cell
     arrivals: tuple[Arrival, ...]
     cell: Artefact
     local: tuple[str, ...]
@@ -159,6 +160,7 @@ def works(
         run=run,
         cells=pipeline.grid.cells,
         in_one_task=pipeline.asked == 1,
+        preaggregate=pipeline.grid.preaggregate,
         arrivals=tuple(
             Arrival(c.name, c.columns, tuple(slots[c.name]), pipeline.relations[c.relation].static)
             for c in pipeline.grid.copies

@@ -24,6 +24,9 @@ CHALLENGE = 32  # bytes, as many as the answers have
 LONGEST_HEADER = 1 << 30
 CONNECT_SECONDS = 5.0
 PROOF_SECONDS = 5.0  # in which a client must have proved itself: it has nothing else to do
+BUSY_SECONDS = (
+    60.0  # in which a cell must be done with its last request; longer ones are opened anew, which is as right
+)
 STALLED_SECONDS = 60.0  # without a byte from a client that is in the middle of its request
 KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}  # notices a host that vanished in 25 s
 
@@ -102,9 +105,10 @@ def ask(address: Address, token: str, header: Json, buffers: Sequence[Any] = ())
     """One request and its answer. The answer takes as long as it takes; a peer that is gone is noticed."""
     try:
         with socket.create_connection((address.host, address.port), CONNECT_SECONDS) as connection:
-            connection.settimeout(None)
+            connection.settimeout(BUSY_SECONDS)
             _keep_alive(connection)
             prove_client(connection, token)
+            connection.settimeout(None)
             send(connection, header, buffers)
             answer = receive(connection)
     except (OSError, ValueError) as error:

@@ -80,12 +80,7 @@ def _routed(grid: Grid, slots: Slots, relation: Relation, copy: Copy, number: in
         for i, type_ in enumerate(slots.types)
     ]
     cell = _cell(grid.routing(copy), relation, given)
-    rows = source.select(cell.alias("cell"), F.lit(number).alias("copy"), op.alias(OP), *filled).where(F.col(OP) != 0)
-    if not grid.preaggregate:
-        return rows
-    same = [name for name in rows.columns if name != OP]
-    merged = rows.groupBy(*same).agg(F.sum(OP).alias(OP)).where(F.col(OP) != 0)
-    return merged.select(*rows.columns)
+    return source.select(cell.alias("cell"), F.lit(number).alias("copy"), op.alias(OP), *filled).where(F.col(OP) != 0)
 
 
 def _cell(routing: Routing, relation: Relation, given: Mapping[str, T.DataType]) -> Column:

@@ -13,14 +13,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from viewlet.errors import CorruptError, Error
 from viewlet.spark.chain import Chain, Manifest
 from viewlet.spark.client import Answer
-from viewlet.spark.manifest import clean, newest_manifest, read_manifest, write_manifest
+from viewlet.spark.manifest import clean, newest_manifest, publish, read_manifest, write_manifest
 from viewlet.spark.pipeline import Works
+from viewlet.spark.route import OP
 from viewlet.spark.stage import OUTPUT, Message, Turn, answers, cell_stage, merge_stage
 from viewlet.spark.store import Store, digest
 
@@ -51,6 +52,8 @@ class Runner:
         if manifest is None:
             manifest = run_batch(rows, self.works, self._before(store, batch), batch, offsets, started)
             write_manifest(store, manifest)
+        else:
+            publish(store, manifest)  # the attempt before may have died just before it did
         self.last = manifest
         self.recent.append(manifest.progress)
         if batch % CLEAN_EVERY == CLEAN_EVERY - 1:
@@ -82,7 +85,8 @@ def run_batch(
 ) -> Manifest:
     """Route, apply, merge: one Spark job, whose answers are the batch's manifest."""
     rows.sparkSession.conf.set(*UNMEASURED)
-    turn = Turn(works, batch, before.cells if before else {}, before.addresses if before else {})
+    seen = before.addresses if before and before.run == works.run.id else {}  # others' cells do not talk to us
+    turn = Turn(works, batch, before.cells if before else {}, seen)
     done = _by_cell(rows, works).mapInArrow(cell_stage(turn), OUTPUT)
     if works.merge_cells:
         done = done.repartitionById(works.merge_cells, "part").mapInArrow(merge_stage(turn), OUTPUT)
@@ -91,11 +95,17 @@ def run_batch(
     for answer in found:
         chains[answer.cell] = chains.get(answer.cell, Chain()).followed(answer.log, answer.snapshot)
     addresses = {**turn.addresses, **{a.cell: a.address for a in found}}
-    return Manifest(batch, offsets, chains, addresses, _progress(batch, works, found, time.monotonic() - started))
+    progress = _progress(batch, works, found, time.monotonic() - started)
+    return Manifest(batch, offsets, chains, addresses, progress, works.run.id)
 
 
 def _by_cell(rows: DataFrame, works: Works) -> DataFrame:
-    """A task for each cell. Where there is but one, reading its rows may still be worth a task for each source file."""
+    """A task for each cell. Where there is but one, reading its rows may still be worth a task for each source file,
+    and so may adding up rows that are equal: the batch as a GMR.
+    """
+    if works.preaggregate:
+        same = [name for name in rows.columns if name != OP]
+        rows = rows.groupBy(*same).agg(F.sum(OP).alias(OP)).where(F.col(OP) != 0)
     if works.cells > 1:
         return rows.repartitionById(works.cells, "cell")
     return rows.coalesce(1) if works.in_one_task else rows.repartition(1)
@@ -111,7 +121,7 @@ def _consistent(done: DataFrame) -> list[Answer]:
     for _ in range(ATTEMPTS):
         try:
             found = answers([Message(*row) for row in done.collect()])
-        except PySparkException as error:
+        except Exception as error:  # Spark has no type of its own for this one
             if GIVEN_UP not in str(error):
                 raise
             continue

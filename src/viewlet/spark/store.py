@@ -48,8 +48,12 @@ class Store:
         return Store(f"{checkpoint.rstrip('/')}/viewlet")
 
     def path_of(self, path: str) -> str:
-        """For Spark's readers."""
-        return Path(self._root, path).as_uri() if self.is_local else f"{self.uri}/{path}"
+        """For Spark's writers, and for people. Hadoop takes every letter as it is: %20 is not a space."""
+        return f"file://{self._root}/{path}" if self.is_local else f"{self.uri}/{path}"
+
+    def pattern_of(self, path: str) -> str:
+        """For Spark's readers, which take *, [a] and the like for patterns."""
+        return re.sub(r"([][{}*?\\])", r"\\\1", self.path_of(path))
 
     # -- writing -------------------------------------------------------------------------------------------------------
 

@@ -20,13 +20,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from viewlet.engines.cells.explain import explain_grid
 from viewlet.program.trigger import Result
-from viewlet.spark.client import stop
 from viewlet.spark.cluster import (
-    known_addresses,
     last_committed,
     on_cluster,
     read_changes,
     recent_progress,
+    stop_cells,
     view_files,
 )
 from viewlet.spark.pipeline import Pipeline
@@ -78,15 +77,13 @@ class Views:
         return found
 
     def _frame(self, result: Result, files: list[str]) -> DataFrame:
-        """Bases and later changes, summed; a row is as often there as its weights say."""
+        """Bases and later changes, summed; a row is as often there as its weights say: groups may look alike."""
         schema = _schema(result)
         if not files:
             return self._spark.createDataFrame([], schema).drop(WEIGHT)
         rows = self._spark.read.schema(schema).parquet(*files)
         columns = [F.col(f"`{column.name}`") for column in result.columns]
         counted = rows.groupBy(*columns).agg(F.sum(WEIGHT).alias(WEIGHT)).where(F.col(WEIGHT) != 0)
-        if result.distinct:
-            return counted.select(*columns)
         repeated = F.explode(F.array_repeat(F.lit(0), F.col(WEIGHT).cast("int")))
         return counted.select(*columns, repeated.alias(WEIGHT)).select(*columns)
 
@@ -98,7 +95,7 @@ class Views:
         """
         result = self._result(name)
         store = Store.of(self._runner.checkpoint)
-        published = self._spark.readStream.format("text").option("wholetext", True).load(store.path_of("published"))
+        published = self._spark.readStream.format("text").option("wholetext", True).load(store.pattern_of("published"))
         schema = T.StructType([T.StructField(BATCH, T.LongType()), *_schema(result).fields])
         return published.mapInArrow(read_changes(store.uri, name, since), schema)
 
@@ -124,8 +121,7 @@ class Views:
     def stop(self) -> None:
         """End the query and its cells. What was committed stays; the same call of ``maintain`` goes on from there."""
         self.query.stop()
-        addresses = on_cluster(self._spark, partial(known_addresses, self._runner.checkpoint))
-        on_cluster(self._spark, partial(stop, self._runner.works.run, addresses))
+        on_cluster(self._spark, partial(stop_cells, self._runner.checkpoint, self._runner.works.run))
 
 
 class _Listener(StreamingQueryListener):

@@ -107,7 +107,7 @@ def _look_up(path: str) -> tuple[str, list[str]] | None:
     newest = newest_manifest(store)
     if newest is None:
         return None
-    return newest.schema, [store.path_of(directory) for directory in newest.directories]
+    return newest.schema, [store.pattern_of(directory) for directory in newest.directories]
 
 
 def _summed(spark: SparkSession, schema: str, directories: list[str]) -> DataFrame:
@@ -123,7 +123,7 @@ def _summed(spark: SparkSession, schema: str, directories: list[str]) -> DataFra
 
 def _compacted(spark: SparkSession, store: Store, manifest: Manifest) -> Manifest:
     base = _fresh("bases", manifest.micro_batch)
-    rows = _summed(spark, manifest.schema, [store.path_of(directory) for directory in manifest.directories])
+    rows = _summed(spark, manifest.schema, [store.pattern_of(directory) for directory in manifest.directories])
     rows.write.parquet(store.path_of(base))
     return Manifest(manifest.micro_batch, manifest.last_batch, manifest.schema, base, ())
 
