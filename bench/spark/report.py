@@ -166,7 +166,7 @@ def is_flat(found: list[Size]) -> bool:
 
 
 def show_recompute(found: Mapping[str, Recomputed], console: Console) -> None:
-    table = Table(title=f"milliseconds until the view is fresh again, {again.STATE:,} rows of state, both on 2 cores")
+    table = Table(title=f"milliseconds until the view is fresh again, {again.STATE:,} rows of state, 2 cores")
     headings = ("Spark SQL", "settings", f"maintained,\n{again.ROWS:,} rows", "times", f"at least {LEAST_TIMES:g}×")
     for heading in ("query", *headings, "others'"):
         table.add_column(heading, justify="left" if heading in ("query", "settings") else "right")
@@ -182,8 +182,8 @@ def show_recompute(found: Mapping[str, Recomputed], console: Console) -> None:
         )
     console.print(table)
     console.print(
-        f"Spark SQL: the best of {again.RUNS} runs under each of {len(again.SETTINGS)} settings, over a cached table "
-        f"of the rows that are there, nothing else counted. bsv: {again.BROKERS:,} brokers.",
+        f"Spark SQL: the best run under the best of {len(again.SETTINGS)} settings, over a cached table of the rows "
+        f"that are there, nothing else counted. bsv: {again.BROKERS:,} brokers.",
         highlight=False,
     )
 

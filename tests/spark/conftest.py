@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -15,3 +16,10 @@ def spark() -> Iterator[SparkSession]:
     session = viewlet.spark.session("local[2]", app="viewlet tests")
     yield session
     session.stop()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """On one worker of xdist, so that there is one Spark; tests that say another group have another."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group("spark"))

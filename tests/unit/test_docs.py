@@ -27,12 +27,13 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")]
 PAGES += [ROOT / "docs" / name for name in ("from-scratch.md", "native.md", "ordered.md", "spark.md", "sql.md")]
 NEEDS_COMPILER = pytest.mark.skipif(find_compiler() is None, reason="no C++ compiler")
+ON_SPARK = pytest.mark.xdist_group("spark")
 RUN = [
-    ROOT / "README.md",
+    pytest.param(ROOT / "README.md", marks=ON_SPARK),
     ROOT / "docs" / "from-scratch.md",
     pytest.param(ROOT / "docs" / "native.md", marks=NEEDS_COMPILER),
     ROOT / "docs" / "ordered.md",
-    ROOT / "docs" / "spark.md",
+    pytest.param(ROOT / "docs" / "spark.md", marks=ON_SPARK),
     ROOT / "docs" / "sql.md",
 ]
 SHOWN = ("text", "cpp")  # the languages of what a block prints

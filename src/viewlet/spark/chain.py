@@ -6,6 +6,8 @@ versions, so nobody who asks for one can mistake the other for it, and only the 
 
 from __future__ import annotations
 
+import json
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -156,6 +158,14 @@ class Chain:
         snapshots = tuple(map(Snapshot.from_json, data["snapshots"]))
         return Chain(snapshots, tuple(map(Log.from_json, data["logs"])))
 
+    def packed(self) -> bytes:
+        """Small enough to go to every task of a batch, though only one of them has this cell."""
+        return zlib.compress(json.dumps(self.to_json()).encode(), 1)
+
+    @staticmethod
+    def unpacked(data: bytes) -> Chain:
+        return Chain.from_json(json.loads(zlib.decompress(data)))
+
 
 @dataclass(frozen=True)
 class Address:
@@ -191,6 +201,10 @@ class Manifest:
                 for view, file in log.changes.items() if log.batch == self.batch else ():
                     found.setdefault(view, []).append(file.path)
         return found
+
+    def files(self) -> frozenset[str]:
+        """The paths of all that the state after this batch follows from."""
+        return frozenset(file.path for chain in self.cells.values() for file in chain.files())
 
     def to_json(self) -> Json:
         return {

@@ -22,7 +22,7 @@ from viewlet.errors import CorruptError
 
 MAGIC = b"viewlet events 1"
 ALIGNMENT = 64  # of segments in a log: their arrays are used where they lie
-COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
+COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 PLAIN = pa.ipc.IpcReadOptions(use_threads=False)
 
 

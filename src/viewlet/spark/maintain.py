@@ -20,7 +20,7 @@ from viewlet.spark.chain import Manifest
 from viewlet.spark.client import new_run
 from viewlet.spark.cluster import batches_done, on_cluster, save_manifest, state_of
 from viewlet.spark.pipeline import Pipeline, pipeline_of, prepare, works
-from viewlet.spark.route import Slots, check_source, route, slots_of, spark_type, without_the_obvious
+from viewlet.spark.route import Slots, check_source, events, route, slots_of, spark_type, without_the_obvious
 from viewlet.spark.runner import HISTORY, OPENING, Runner, run_batch
 from viewlet.spark.stage import NOBODY
 from viewlet.spark.store import Store
@@ -154,7 +154,7 @@ def _load(
     static = {n: f for n, f in given.items() if pipeline.relations[n].static}
     earlier = {n: f for n, f in given.items() if n not in static}
     both = {
-        n: reduce(DataFrame.unionByName, [f[n] for f in (earlier, history) if n in f])
+        n: reduce(DataFrame.unionAll, [events(pipeline.relations[n], f[n]) for f in (earlier, history) if n in f])
         for n in {**earlier, **history}
         if n in read
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import MutableMapping
 
 from viewlet.errors import CorruptError
 from viewlet.spark.chain import Json, Manifest
@@ -58,8 +58,13 @@ def manifest_batches(store: Store) -> list[int]:
     return [int(name[1]) for name in found if name]
 
 
-def clean(store: Store, committed: int, retain: int = RETAINED_BATCHES) -> int:
-    """Remove what no retained manifest names, and say how many files went.
+def clean(
+    store: Store,
+    committed: int,
+    retain: int = RETAINED_BATCHES,
+    known: MutableMapping[int, frozenset[str]] | None = None,
+) -> int:
+    """Remove what no retained manifest names, and say how many files went. ``known`` is what some of them name.
 
     To be called between batches. A file's name begins with the batch that made it; one of a batch that is still
     retained may belong to an attempt in the making, so only older ones go. Should a retained manifest be unreadable,
@@ -68,21 +73,24 @@ def clean(store: Store, committed: int, retain: int = RETAINED_BATCHES) -> int:
     oldest = committed - retain + 1
     kept = [b for b in manifest_batches(store) if b >= oldest]
     try:
-        named = {path for batch in kept for path in _named(store, batch)}
+        by_batch = {batch: (known or {}).get(batch) or _named(store, batch) for batch in kept}
     except CorruptError:
         return 0
     if not kept:
         return 0
+    if known is not None:
+        known.clear()
+        known.update(by_batch)
+    named = frozenset[str]().union(*by_batch.values())
     doomed = [path for path in _state_files(store) if _batch_of(path) < oldest and path not in named]
     manifests = [b for b in manifest_batches(store) if b < oldest]
     store.delete([*doomed, *map(_path, manifests)])
     return len(doomed) + len(manifests)
 
 
-def _named(store: Store, batch: int) -> Iterator[str]:
+def _named(store: Store, batch: int) -> frozenset[str]:
     manifest = read_manifest(store, batch)
-    for chain in manifest.cells.values() if manifest else ():
-        yield from (file.path for file in chain.files())
+    return manifest.files() if manifest else frozenset()
 
 
 def _state_files(store: Store) -> list[str]:

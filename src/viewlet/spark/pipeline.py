@@ -85,8 +85,10 @@ def _cut(script: Script, cells: int, strategy: str) -> tuple[Grid, Program, Merg
     program = compile_script(grid.script, strategy)
     try:
         merge = merge_of(program, grid)
-    except Unfit:
-        return _cut(script, 1, strategy)
+    except Unfit as unfit:
+        grid, program, merge = _cut(script, 1, strategy)
+        why = f"what cells would send each other has no fixed width: {unfit}"
+        return replace(grid, why=why), program, merge
     shown = tuple(r for r in program.results if r.name in grid.local)  # the others are read off the sum
     return grid, replace(program, results=shown), merge
 

@@ -142,6 +142,16 @@ def check_source(relation: Relation, source: DataFrame) -> None:
         raise Error(f"the source of {relation.name} has op as {kind}; it is +1, -1 or another integer")
 
 
+def named(column: str) -> Column:
+    """A column by its very name, whatever is in it."""
+    return F.col(f"`{column.replace('`', '``')}`")
+
+
+def events(relation: Relation, source: DataFrame) -> DataFrame:
+    """The relation's columns and op, in one order for all sources of a relation."""
+    return source.select(*(named(c.name) for c in relation.columns), _op(source, relation).alias(OP))
+
+
 def _given(source: DataFrame) -> dict[str, T.DataType]:
     """Spark, like SQL, does not tell large letters from small ones."""
     return {f.name.lower(): f.dataType for f in source.schema.fields}
@@ -168,7 +178,7 @@ def _takes(type_: Type, given: T.DataType) -> bool:
 
 def _cell_value(column: Declared, given: T.DataType, relation: Relation) -> Column:
     """The column as its declared type. A number too large stops the batch, also where Spark's casts would wrap it."""
-    value, target = F.col(f"`{column.name}`"), spark_type(column.type)
+    value, target = named(column.name), spark_type(column.type)
     if column.type not in (INTEGER, BIGINT) or _DIGITS[type(given)] <= _DIGITS[type(target)]:
         return value.cast(target)
     too_large = F.concat(

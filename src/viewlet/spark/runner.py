@@ -28,8 +28,12 @@ from viewlet.spark.store import Store, digest
 OPENING, HISTORY = -2, -1  # the batches before Spark's first: static tables, and what was there before the stream
 ATTEMPTS = 5  # at a batch
 GIVEN_UP = "indeterminate output"  # says Spark where part of a job would see other rows than the rest
-# Without a limit in bytes, Spark does not add up the bytes of an Arrow batch at every row: a third of a task's time.
-UNMEASURED = ("spark.sql.execution.arrow.maxBytesPerBatch", str(2**31 - 1))
+SETTINGS = {
+    # without a limit in bytes, Spark does not add up the bytes of an Arrow batch at every row: a third of a task's time
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+    # nothing to adapt, and each shuffle would be a job of its own: as Spark has it for streams anyway
+    "spark.sql.adaptive.enabled": "false",
+}
 CLEAN_EVERY = 20  # batches: looking for files to delete lists directories
 REMEMBERED = 1000  # batches' progress, in memory
 
@@ -42,10 +46,13 @@ class Runner:
     checkpoint: str
     retain: int
     last: Manifest | None = None
+    named: dict[int, frozenset[str]] = field(default_factory=dict)  # by batch: the files that its manifest names
     recent: deque[Mapping[str, Any]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
         started = time.monotonic()
+        for setting, value in SETTINGS.items():
+            rows.sparkSession.conf.set(setting, value)  # a session of the query's own
         store = Store(self.works.run.store)
         offsets = digest(Store(self.checkpoint).read(f"offsets/{batch}"))
         manifest = _done(store, batch, offsets)
@@ -55,9 +62,10 @@ class Runner:
         else:
             publish(store, manifest)  # the attempt before may have died just before it did
         self.last = manifest
+        self.named[batch] = manifest.files()
         self.recent.append(manifest.progress)
         if batch % CLEAN_EVERY == CLEAN_EVERY - 1:
-            clean(store, batch - 1, self.retain)
+            clean(store, batch - 1, self.retain, self.named)
 
     def _before(self, store: Store, batch: int) -> Manifest:
         if self.last is not None and max(self.last.batch, HISTORY) == batch - 1:
@@ -84,14 +92,13 @@ def run_batch(
     rows: DataFrame, works: Works, before: Manifest | None, batch: int, offsets: str, started: float
 ) -> Manifest:
     """Route, apply, merge: one Spark job, whose answers are the batch's manifest."""
-    rows.sparkSession.conf.set(*UNMEASURED)
     seen = before.addresses if before and before.run == works.run.id else {}  # others' cells do not talk to us
-    turn = Turn(works, batch, before.cells if before else {}, seen)
+    chains = dict(before.cells) if before else {}
+    turn = Turn(works, batch, {name: chain.packed() for name, chain in chains.items()}, seen)
     done = _by_cell(rows, works).mapInArrow(cell_stage(turn), OUTPUT)
     if works.merge_cells:
         done = done.repartitionById(works.merge_cells, "part").mapInArrow(merge_stage(turn), OUTPUT)
     found = _consistent(done)
-    chains = dict(turn.chains)
     for answer in found:
         chains[answer.cell] = chains.get(answer.cell, Chain()).followed(answer.log, answer.snapshot)
     addresses = {**turn.addresses, **{a.cell: a.address for a in found}}

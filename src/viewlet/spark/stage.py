@@ -11,6 +11,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -44,7 +45,7 @@ class Turn:
 
     works: Works
     batch: int
-    chains: Mapping[str, Chain]
+    chains: Mapping[str, bytes]  # packed
     addresses: Mapping[str, Address]
 
     def ticket(self, cell: int) -> Ticket:
@@ -62,7 +63,7 @@ class Turn:
             artefact=artefact,
             cell=name,
             batch=self.batch,
-            chain=self.chains.get(name, Chain()),
+            chain=Chain.unpacked(self.chains[name]) if name in self.chains else Chain(),
             address=self.addresses.get(name),
             publish=publish,
             splits=splits,
@@ -97,10 +98,10 @@ def merge_stage(turn: Turn) -> Stage:
     return run
 
 
+@cache
 def spare_modules() -> None:
     """PySpark collects garbage after every task, 50 ms with all that is imported here: what is, will never be any."""
-    if not gc.get_freeze_count():
-        gc.freeze()
+    gc.freeze()
 
 
 def _messages(messages: Iterator[Message]) -> Batches:

@@ -29,7 +29,7 @@ from viewlet.spark.cluster import (
     view_files,
 )
 from viewlet.spark.pipeline import Pipeline
-from viewlet.spark.route import spark_type
+from viewlet.spark.route import named, spark_type
 from viewlet.spark.runner import Runner
 from viewlet.spark.store import Store
 
@@ -82,7 +82,7 @@ class Views:
         if not files:
             return self._spark.createDataFrame([], schema).drop(WEIGHT)
         rows = self._spark.read.schema(schema).parquet(*files)
-        columns = [F.col(f"`{column.name}`") for column in result.columns]
+        columns = [named(column.name) for column in result.columns]
         counted = rows.groupBy(*columns).agg(F.sum(WEIGHT).alias(WEIGHT)).where(F.col(WEIGHT) != 0)
         repeated = F.explode(F.array_repeat(F.lit(0), F.col(WEIGHT).cast("int")))
         return counted.select(*columns, repeated.alias(WEIGHT)).select(*columns)
