@@ -24,7 +24,7 @@ from bench.spark.overhead import overhead
 from bench.spark.plot import plot
 from bench.spark.recompute import recompute
 from bench.spark.scale import scale
-from bench.spark.throughput import CELLS, THROUGHPUT, Setup, stream_of, throughput
+from bench.spark.throughput import CELLS, LARGER, THROUGHPUT, Setup, stream_of, throughput
 
 QUERIES = ("bsv", "q3")
 GROUPS = (100_000, 1_000_000, 10_000_000)
@@ -39,17 +39,17 @@ class Bench:
         self.console = Console(width=None if sys.stdout.isatty() else 120)
 
     def throughput(self) -> bool:
-        found = self._rates(THROUGHPUT)
+        found = self._rates(THROUGHPUT, self.options.warm, self.options.batches)
         report.show_throughput(found, self.options.warm, self.console)
         return all(report.is_fast(setup, stretch) for (_, setup), stretch in found.items())
 
     def cells(self) -> bool:
-        found = self._rates(CELLS)
+        found = self._rates(CELLS, -(-self.options.warm // LARGER), -(-self.options.batches // LARGER))
         report.show_cells(found, self.console)
         return report.scales_out(found)
 
-    def _rates(self, setups: tuple[Setup, ...]) -> report.Rates:
-        warm, batches, found = self.options.warm, self.options.batches, {}
+    def _rates(self, setups: tuple[Setup, ...], warm: int, batches: int) -> report.Rates:
+        found = {}
         with tempfile.TemporaryDirectory(dir=self.folder) as folder:
             for name in self.options.queries:
                 with self.progress.status(f"{name}: writing events"):
@@ -117,7 +117,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.spark", description=__doc__.splitlines()[0])
     parser.add_argument("--parts", type=_among(PARTS), default=list(PARTS), help="default: %(default)s")
     parser.add_argument("--queries", type=_among(QUERIES), default=list(QUERIES), help="default: %(default)s")
-    parser.add_argument("--warm", type=int, default=25, help="micro-batches before the measured ones")
+    parser.add_argument("--warm", type=int, default=60, help="micro-batches before the measured ones")
     parser.add_argument("--batches", type=int, default=25, help="micro-batches that are measured")
     parser.add_argument("--groups", type=_numbers, default=list(GROUPS), help="of state (default: %(default)s)")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the scale of cost there: .svg, .png, .pdf")

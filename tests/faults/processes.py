@@ -56,6 +56,12 @@ def is_keeper(pid: int) -> bool:
     return "viewlet.spark.keeper" in command_of(pid)
 
 
+def keeper_of(cell: int) -> int:
+    keeper = parent_of(cell)
+    assert is_keeper(keeper), "the keeper is gone already"
+    return keeper
+
+
 def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
 
@@ -79,14 +85,9 @@ def waiting_client(mark: str, checkpoint: Path, cell: str) -> int:
 def _sockets() -> Iterator[tuple[str, int, int, str]]:
     """(inode, local port, remote port, state) of every IPv4 connection on this machine."""
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
-        (
-            _,
-            local,
-            remote,
-            state,
-            *_,
-        ) = fields = line.split()
-        yield fields[9], int(local.rpartition(":")[2], 16), int(remote.rpartition(":")[2], 16), state
+        fields = line.split()
+        local, remote = (int(end.rpartition(":")[2], 16) for end in fields[1:3])
+        yield fields[9], local, remote, fields[3]
 
 
 def _holders(mark: str, inodes: set[str]) -> list[int]:

@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,7 +27,7 @@ from viewlet.spark.java import java_home
 MARK = "VIEWLET_TEST_MARK"
 ROOT = Path(__file__).parents[2]
 SPARK_HOME = Path(pyspark.__file__).parent
-SPARK_CLASS = SPARK_HOME / "bin" / "spark-class"
+SPARK_CLASS = str(SPARK_HOME / "bin" / "spark-class")
 PATIENCE = 180.0  # seconds until something that must happen has not
 HOSTS = ("127.0.0.1", "localhost")  # two names: Spark never runs two copies of a task on one host
 A = TypeVar("A")
@@ -116,9 +117,6 @@ class Cluster:
             "spark.sql.shuffle.partitions": str(len(HOSTS)),
         }
 
-    def executors(self) -> list[int]:
-        return [pid for pid in marked_processes(self.mark) if "CoarseGrainedExecutorBackend" in command_of(pid)]
-
 
 @contextmanager
 def started_cluster(folder: Path) -> Iterator[Cluster]:
@@ -133,8 +131,8 @@ def started_cluster(folder: Path) -> Iterator[Cluster]:
             own = ["--host", host, "--cores", "4", "--memory", "4g", "--work-dir", str(folder / f"work{number}")]
             daemons.append(_launch(mark, folder, "worker.Worker", f"worker{number}", *own, master))
         for number in range(len(HOSTS)):
-            log = folder / f"worker{number}.log"
-            until("a worker", lambda log=log: _said(log, r"(Successfully registered) with master"))  # type: ignore[misc]
+            registered = partial(_said, folder / f"worker{number}.log", r"(Successfully registered) with master")
+            until("a worker", registered)
         yield Cluster(master, mark)
     finally:
         end_marked(mark)

@@ -98,6 +98,12 @@ def test_views_are_as_of_the_last_commit_and_of_any_batch_before(
         assert by_city(shown(then["by_city"])) == expected
         assert sum(total for _, total in expected.values()) == shown(then["turnover"])[0][0]
     assert Counter(shown(views.at(1)["dear"])) == {(2, None): 2, (3, "desk"): 1}
+    for file in (tmp_path / "ck" / "viewlet" / "changes" / "dear").iterdir():
+        damaged = bytearray(file.read_bytes())
+        damaged[damaged.index(b"desk" if b"desk" in damaged else b"PAR1", 8)] ^= 1
+        file.write_bytes(bytes(damaged))
+    with pytest.raises(Exception, match=r"(?i)checksum|crc|corrupt|not a Parquet file|magic"):
+        shown(views.at(1)["dear"])
     with pytest.raises(KeyError, match="there is no view nope; there are: by_city, turnover, dear"):
         views["nope"]
     assert [p["batch"] for p in views.progress] == [0, 1, 2]
@@ -230,6 +236,7 @@ def test_what_does_not_fit_is_refused_before_anything_runs(spark: SparkSession) 
         ([(1, "pen", None, 1)], r"sales\.amount.*NULL"),
         ([(1, "pen", Decimal(1), -1)], r"sales.*is not there"),
         ([(1, "pen", Decimal(1), None)], r"sales\.op is NULL; it is \+1"),
+        ([(1, "pen", Decimal(1), 2**31 - 1)], r"sales\.op is 2147483647; it is \+1"),
     ],
 )
 def test_a_bad_row_stops_the_batch_and_changes_nothing(

@@ -126,4 +126,4 @@ def _rows(store: Store, view: str, batch: int, path: str) -> Iterator[pa.RecordB
             f"the changes of {view} in batch {batch} are deleted by now: read them in time, raise `retain`, or begin "
             f"later with changes({view!r}, since=…)"
         ) from None
-    yield from pq.read_table(pa.BufferReader(data)).to_batches()
+    yield from pq.read_table(pa.BufferReader(data), page_checksum_verification=True).to_batches()

@@ -13,13 +13,14 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
 
 from viewlet.errors import Error
 from viewlet.schema import Relation
 from viewlet.spark.chain import Manifest
 from viewlet.spark.client import new_run
-from viewlet.spark.cluster import batches_done, on_cluster, save_manifest, state_of
-from viewlet.spark.pipeline import Pipeline, pipeline_of, prepare, works
+from viewlet.spark.cluster import batches_done, on_cluster, save_manifest, state_of, stop_cells
+from viewlet.spark.pipeline import Artefacts, Pipeline, pipeline_of, prepare, works
 from viewlet.spark.route import Slots, check_source, events, route, slots_of, spark_type, without_the_obvious
 from viewlet.spark.runner import HISTORY, OPENING, Runner, run_batch
 from viewlet.spark.stage import NOBODY
@@ -60,24 +61,23 @@ def maintain(
     pipeline = pipeline_of(script, cells or _cores(spark), strategy, dialect)
     streams = _checked(pipeline, sources, history or {})
     place = _place(checkpoint)
-    identity = pipeline.identity
-    artefacts = on_cluster(spark, partial(_prepared, place, identity, script, pipeline.asked, strategy, dialect))
+    artefacts = on_cluster(spark, partial(_prepared, place, script, pipeline.asked, strategy, dialect))
     slots = _slots(pipeline)
-    work = works(
-        pipeline,
-        new_run(Store.of(place), _host(spark)),
-        {c.name: slots.names(c.name) for c in pipeline.grid.copies},
-        artefacts,
-    )
-    runner = Runner(work, place, retain)
-    _load(spark, pipeline, slots, runner, sources, history or {})
-    routed = route(pipeline.grid, slots, pipeline.relations, streams) if streams else _nothing(spark, runner, slots)
-    writer = (
-        without_the_obvious(pipeline.grid, routed).writeStream.foreachBatch(runner).option("checkpointLocation", place)
-    )
-    writer = writer.trigger(**trigger) if trigger else writer
-    query = (writer.queryName(name) if name else writer).start()
+    runner = Runner(works(pipeline, new_run(Store.of(place), _host(spark)), slots.names, artefacts), place, retain)
+    try:
+        _load(spark, pipeline, slots, runner, sources, history or {})
+        routed = route(pipeline.grid, slots, pipeline.relations, streams) if streams else _nothing(spark, runner, slots)
+        query = _start(without_the_obvious(pipeline.grid, routed), runner, trigger, name)
+    except BaseException:
+        on_cluster(spark, partial(stop_cells, place, runner.works.run))
+        raise
     return Views(spark, pipeline, runner, query)
+
+
+def _start(rows: DataFrame, runner: Runner, trigger: Mapping[str, Any] | None, name: str | None) -> StreamingQuery:
+    writer = rows.writeStream.foreachBatch(runner).option("checkpointLocation", runner.checkpoint)
+    writer = writer.trigger(**trigger) if trigger else writer
+    return (writer.queryName(name) if name else writer).start()
 
 
 def _cores(spark: SparkSession) -> int:
@@ -108,8 +108,8 @@ def _place(checkpoint: str | os.PathLike[str] | None) -> str:
 _temporary: list[tempfile.TemporaryDirectory[str]] = []  # deleted with the process
 
 
-def _prepared(checkpoint: str, identity: str, script: str, cells: int, strategy: str, dialect: Dialect) -> Any:
-    return prepare(checkpoint, identity, pipeline_of(script, cells, strategy, dialect))
+def _prepared(checkpoint: str, script: str, cells: int, strategy: str, dialect: Dialect) -> Artefacts:
+    return prepare(checkpoint, pipeline_of(script, cells, strategy, dialect))
 
 
 # -- sources -----------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ Made from the script alone, in the same way at every start, so that a restart fi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from viewlet.compiler.script import compile_script
@@ -125,17 +125,21 @@ class Works:
     global_: tuple[str, ...]  # views that merge cell 0 has whole
 
 
-def prepare(checkpoint: str, identity: str, pipeline: Pipeline) -> tuple[Artefact, Artefact | None]:
+Artefacts = tuple[Artefact, Artefact | None]  # of the cells, and of the merge cells
+
+
+def prepare(checkpoint: str, pipeline: Pipeline) -> Artefacts:
     """Where the checkpoint is: check whose it is, and put there what the cells run."""
     store = Store.of(checkpoint)
-    _claim(store, pipeline, identity)
+    _claim(store, pipeline)
     views = tuple(p.view for p in pipeline.merge.partials) if pipeline.merge else ()
     cell = publish(store, pipeline.program, pipeline.local, views)
     merge = publish(store, pipeline.merge.program, pipeline.merged) if pipeline.merge else None
     return cell, merge
 
 
-def _claim(store: Store, pipeline: Pipeline, identity: str) -> None:
+def _claim(store: Store, pipeline: Pipeline) -> None:
+    identity = pipeline.identity
     text = f"{identity}\ncells={pipeline.asked} strategy={pipeline.strategy}\n{pipeline.source}"
     if JOB not in store.names(""):
         store.write(JOB, text.encode())
@@ -150,9 +154,8 @@ def _claim(store: Store, pipeline: Pipeline, identity: str) -> None:
     )
 
 
-def works(
-    pipeline: Pipeline, run: Run, slots: Mapping[str, list[str]], artefacts: tuple[Artefact, Artefact | None]
-) -> Works:
+def works(pipeline: Pipeline, run: Run, slots: Callable[[str], list[str]], artefacts: Artefacts) -> Works:
+    """``slots`` says which slots of a routed row hold the columns of a copy."""
     merge = pipeline.merge
     partials = merge.partials if merge else ()
     spread = any(p.partition for p in partials)
@@ -164,7 +167,7 @@ def works(
         in_one_task=pipeline.asked == 1,
         preaggregate=pipeline.grid.preaggregate,
         arrivals=tuple(
-            Arrival(c.name, c.columns, tuple(slots[c.name]), pipeline.relations[c.relation].static)
+            Arrival(c.name, c.columns, tuple(slots(c.name)), pipeline.relations[c.relation].static)
             for c in pipeline.grid.copies
         ),
         cell=artefacts[0],

@@ -21,7 +21,7 @@ from viewlet.schema import BIGINT, INTEGER, Relation, Type
 from viewlet.schema import Column as Declared
 
 OP = "op"
-ROUTING = ("cell", "copy", OP)
+MOST_COPIES = 1 << 20  # of a row at once: a trigger fires for each
 
 
 @dataclass(frozen=True)
@@ -192,5 +192,7 @@ def _cell_value(column: Declared, given: T.DataType, relation: Relation) -> Colu
 def _op(source: DataFrame, relation: Relation) -> Column:
     if OP not in _given(source):
         return F.lit(1).cast("long")
-    unknown = F.raise_error(F.lit(f"{relation.name}.op is NULL; it is +1 (insert), -1 (delete) or another integer"))
-    return F.coalesce(F.col(OP).cast("long"), unknown.cast("long"))
+    given = F.col(OP).cast("long")
+    what = F.coalesce(given.cast("string"), F.lit("NULL"))
+    text = F.concat(F.lit(f"{relation.name}.op is "), what, F.lit("; it is +1 (insert), -1 (delete), or how often"))
+    return F.when(given.between(-MOST_COPIES, MOST_COPIES), given).otherwise(F.raise_error(text).cast("long"))

@@ -129,8 +129,9 @@ def _adopt(store: Store, plan: _Plan) -> None:
 
 
 def write_parquet(rows: pa.RecordBatch, where: object) -> None:
-    """Read once or twice, soon and whole: what makes files small or searchable is not worth its time."""
-    pq.write_table(pa.Table.from_batches([rows]), where, use_dictionary=False, write_statistics=False)
+    """Read once or twice, soon and whole: what makes files small or searchable is not worth its time; checksums are."""
+    table = pa.Table.from_batches([rows])
+    pq.write_table(table, where, use_dictionary=False, write_statistics=False, write_page_checksum=True)
 
 
 def directory_of(view: str) -> str:

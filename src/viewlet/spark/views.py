@@ -81,7 +81,8 @@ class Views:
         schema = _schema(result)
         if not files:
             return self._spark.createDataFrame([], schema).drop(WEIGHT)
-        rows = self._spark.read.schema(schema).parquet(*files)
+        reader = self._spark.read.schema(schema).option("parquet.page.verify-checksum.enabled", True)
+        rows = reader.parquet(*files)
         columns = [named(column.name) for column in result.columns]
         counted = rows.groupBy(*columns).agg(F.sum(WEIGHT).alias(WEIGHT)).where(F.col(WEIGHT) != 0)
         repeated = F.explode(F.array_repeat(F.lit(0), F.col(WEIGHT).cast("int")))

@@ -161,7 +161,9 @@ def _assign_sum(group: Names, inner: Query, x: Names | None, schema: Schema, lin
     if not (linear and x <= local):
         return _assign(inner, x - local, schema, linear)
     status, routes = _assign(inner, x, schema, linear)
-    return ("T" if status == "S" else status), routes
+    return {"S": "T", "C": None}.get(
+        status or "", status
+    ), routes  # correlated with a name that ends here: with nothing
 
 
 def _together(combine: Callable[[Sequence[Status]], Status | None], parts: Sequence[Assigned]) -> Assigned:
