@@ -31,6 +31,8 @@ GIVEN_UP = "indeterminate output"  # says Spark where part of a job would see ot
 SETTINGS = {
     # without a limit in bytes, Spark does not add up the bytes of an Arrow batch at every row: a third of a task's time
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+    # so that even with texts of 200,000 letters each a batch stays below what Arrow can hold
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     # nothing to adapt, and each shuffle would be a job of its own: as Spark has it for streams anyway
     "spark.sql.adaptive.enabled": "false",
 }
