@@ -45,12 +45,6 @@ def executor_of(pid: int) -> int:
     return pid
 
 
-def executor_of_cell(pid: int) -> int:
-    """The JVM with which a cell ends. It is no descendant of it: its keeper let go, and has the JVM's number in the
-    name of its directory."""
-    return int(Path(os.readlink(f"/proc/{pid}/fd/1")).parent.name.rpartition("-")[2])
-
-
 def is_keeper(pid: int) -> bool:
     """Or a cell, which is a fork of its keeper."""
     return "viewlet.spark.keeper" in command_of(pid)

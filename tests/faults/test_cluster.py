@@ -18,7 +18,6 @@ EVENTS = 120
 # by query: how many cells, the longest micro-batch, and the dialect
 GRIDS = {
     "vwap": (2, 60, "sql"),  # one cell
-    "bsv": (2, 30, "sql"),
     "q3": (3, 40, "sql"),
     "q17": (2, 40, "sql"),
     "q22": (3, 40, "paper"),  # summed across cells

@@ -1,4 +1,4 @@
-"""The driver is killed, three times, and each time another one goes on: elsewhere, and from where the last one was."""
+"""The driver is killed, twice, and each time another one goes on: elsewhere, and from where the last one was."""
 
 from __future__ import annotations
 
@@ -29,24 +29,28 @@ def start_up_to(driver: Driver, job: Job, point: str) -> Path:
     return gate
 
 
-def kill_at(point: str, job: Job, log: Path) -> None:
-    """A local driver; all that it started ends by itself."""
-    with started_driver(log, LOCAL) as driver:
-        gate = start_up_to(driver, job, point)
-        driver.kill()
-        until("the cells to end", lambda: not marked_processes(driver.mark))
-    gate.unlink()
-
-
-def test_a_driver_is_killed_before_in_and_after_a_batch(
+def test_a_driver_is_killed_before_and_after_the_manifest(
     driver: Driver, cluster: Cluster, spark: SparkSession, tmp_path: Path
 ) -> None:
-    job, log = Job(bids_streams(tmp_path / "in", 6), tmp_path / "checkpoint"), tmp_path / "log"
+    """On a cluster, where executors outlive it for a while; then a local one, and all goes with it."""
+    job = Job(bids_streams(tmp_path / "in", 6), tmp_path / "checkpoint")
     give(job.streams, range(6))
+    _kill_in_mid_batch_2(driver, cluster, job)
+    assert (job.has(1), job.has(2)) == ((True, True, True), (True, False, False))
 
-    kill_at("begin-1", job, log)
-    assert (job.has(0), job.has(1)) == ((True, True, True), (True, False, False))
+    with started_driver(tmp_path / "log", LOCAL) as local:
+        start_up_to(local, job, "end-3")
+        local.kill()
+        until("the cells to end", lambda: not marked_processes(local.mark))
+    assert job.has(3) == (True, True, False)
 
+    check(job.streams, job.checkpoint, job.run(spark))
+    assert len(attempts(job.checkpoint, 2, "c0")) == 2  # of which one counts
+    assert len(attempts(job.checkpoint, 3, "c0")) == 1  # it was done, only Spark did not know yet
+
+
+def _kill_in_mid_batch_2(driver: Driver, cluster: Cluster, job: Job) -> None:
+    """Cell c0 has taken its share, c1 has not; then all cells end by themselves."""
     gate = start_up_to(driver, job, "begin-2")
     with stopped(cell_process(cluster.mark, job.checkpoint, "c1")):
         gate.unlink()
@@ -54,11 +58,3 @@ def test_a_driver_is_killed_before_in_and_after_a_batch(
         until("cell c0 to take batch 2", lambda: attempts(job.checkpoint, 2, "c0"))
         driver.kill()
     until("the cells to end", lambda: not [pid for pid in marked_processes(cluster.mark) if is_keeper(pid)])
-    assert job.has(2) == (True, False, False)
-
-    kill_at("end-3", job, log)
-    assert job.has(3) == (True, True, False)
-
-    check(job.streams, job.checkpoint, job.run(spark))
-    assert len(attempts(job.checkpoint, 2, "c0")) == 2  # of which one counts
-    assert len(attempts(job.checkpoint, 3, "c0")) == 1  # it was done, only Spark did not know yet

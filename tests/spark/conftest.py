@@ -10,10 +10,12 @@ from pyspark.sql import SparkSession
 
 import viewlet.spark
 
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # nothing here runs long enough to be worth optimising
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    session = viewlet.spark.session("local[2]", app="viewlet tests")
+    session = viewlet.spark.session("local[2]", app="viewlet tests", **{"spark.driver.defaultJavaOptions": SHORT_LIVED})
     yield session
     session.stop()
 

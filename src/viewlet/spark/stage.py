@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from viewlet.errors import DataError, OverflowError_
+from viewlet.errors import CorruptError, DataError, OverflowError_
 from viewlet.spark.chain import Address, Chain
 from viewlet.spark.client import Answer, Artefact, Rows, Split, Ticket, apply, part_rows
 from viewlet.spark.pipeline import Arrival, Works
@@ -26,7 +26,7 @@ OUTPUT = "part int, kind string, name string, body binary"
 SCHEMA = pa.schema([("part", pa.int32()), ("kind", pa.string()), ("name", pa.string()), ("body", pa.binary())])
 ANSWER, PARTIAL, OPEN, REFUSED = "answer", "partial", "open", "refused"
 NOBODY = -1  # the copy of a row that only opens its cell
-HOPELESS = (DataError, OverflowError_)  # what another attempt would not mend
+HOPELESS = (DataError, OverflowError_, CorruptError)  # what another attempt would not mend
 
 Batches = Iterator[pa.RecordBatch]
 Stage = Callable[[Batches], Batches]
@@ -219,7 +219,8 @@ def answers(messages: list[Message]) -> list[Answer] | None:
     for message in messages:
         if message.kind == REFUSED:
             text = bytes(message.body).decode()
-            raise OverflowError_(text) if message.name == OverflowError_.__name__ else RefusedError(text)
+            kinds = {kind.__name__: kind for kind in (OverflowError_, CorruptError)}
+            raise kinds.get(message.name, RefusedError)(text)
     found = {m.name: json.loads(bytes(m.body)) for m in messages if m.kind == ANSWER}
     given = {name: Answer.from_json(told["answer"]) for name, told in found.items()}
     sent = {(merge_name(part), name, given[name].log.id) for name, t in found.items() for part in t.get("sent_to", ())}
