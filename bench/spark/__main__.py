@@ -23,6 +23,7 @@ from bench.spark import report
 from bench.spark.overhead import overhead
 from bench.spark.plot import plot
 from bench.spark.recompute import recompute
+from bench.spark.run import Stretch
 from bench.spark.scale import scale
 from bench.spark.throughput import CELLS, LARGER, THROUGHPUT, Setup, stream_of, throughput
 
@@ -58,6 +59,7 @@ class Bench:
                 for setup in setups:
                     with self.progress.status(f"{name}: {setup.title}, {warm} + {batches} micro-batches"):
                         found[name, setup] = throughput(stream, setup, warm, batches)
+                    self._say(f"{name}, {setup.title}", found[name, setup])
         return found
 
     def overhead(self) -> bool:
@@ -65,6 +67,7 @@ class Bench:
         for name in self.options.queries:
             with self.progress.status(f"{name}: micro-batches of few rows"):
                 found[name] = overhead(name, self.options.warm, self.options.batches, self.folder)
+            self._say(f"{name}, few rows", found[name].kept)
         report.show_overhead(found, self.console)
         return all(map(report.is_light, found.values()))
 
@@ -73,6 +76,7 @@ class Bench:
         for groups in sorted(self.options.groups):
             with self.progress.status(f"{groups:,} groups of state"):
                 found.append(scale(groups, self.options.warm, self.options.batches, self.folder))
+            self._say(f"{groups:,} groups", found[-1].stretch)
         report.show_scale(found, self.console)
         if self.options.plot is not None:
             plot(found, self.options.plot)
@@ -83,8 +87,12 @@ class Bench:
         for name in self.options.queries:
             with self.progress.status(f"{name}: maintained, and run again as Spark SQL"):
                 found[name] = recompute(name, self.options.warm, self.options.batches, self.folder)
+            self._say(f"{name}, much state", found[name].kept)
         report.show_recompute(found, self.console)
         return all(map(report.is_worth_it, found.values()))
+
+    def _say(self, title: str, stretch: Stretch) -> None:
+        self.progress.print(f"{title}: {report.line(stretch)}", highlight=False, soft_wrap=True)
 
 
 PARTS: dict[str, Callable[[Bench], bool]] = {

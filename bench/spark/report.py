@@ -28,6 +28,12 @@ FREE = 0.2  # cores: what others may take of two that are called free
 Rates = Mapping[tuple[str, Setup], Stretch]
 
 
+def line(stretch: Stretch) -> str:
+    rates = f"{rate(stretch.rate)}/s, {rate(stretch.rate_of_cpu)} a CPU second"
+    others = f"others took {stretch.took.others:.2f} cores"
+    return f"{stretch.typical * 1000:.0f} ms a micro-batch, {rates}, {stretch.rows:,} events, answers right; {others}"
+
+
 # -- throughput --------------------------------------------------------------------------------------------------------
 
 
@@ -68,7 +74,8 @@ def is_fast(setup: Setup, stretch: Stretch) -> bool:
 
 def show_parts(found: Mapping[str, Stretch], console: Console) -> None:
     """Where the time of a micro-batch goes."""
-    table = Table("", title="milliseconds of a micro-batch, medians")
+    table = Table(title="milliseconds of a micro-batch, medians", padding=(0, 0))
+    table.add_column("", no_wrap=True)
     shown = {title: _parts(stretch) for title, stretch in found.items()}
     for heading in next(iter(shown.values()), {}):
         table.add_column(heading, justify="right")

@@ -30,6 +30,8 @@ from tests.engines.inequality_sql import Family, cases
 from tests.engines.test_random_queries import Tally, agree, is_vacuous
 from viewlet.workloads.streams import Event, Row
 
+pytestmark = pytest.mark.usefixtures("quick_compiler")
+
 FAMILIES: tuple[Family, ...] = get_args(Family)
 QUERIES = 7  # of each family; from the eleventh on hypothesis varies the streams of queries that it has drawn
 FLOOR = 0.4  # of the scripts drawn, so many must be different and say something

@@ -101,6 +101,7 @@ def merge_stage(turn: Turn) -> Stage:
 @cache
 def spare_modules() -> None:
     """PySpark collects garbage after every task, 50 ms with all that is imported here: what is, will never be any."""
+    pa.scalar(0)  # makes pyarrow look for pandas: now, not later
     gc.freeze()
 
 
