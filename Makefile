@@ -25,7 +25,7 @@ run: setup ## the order book on Spark: views live in the terminal, checked at th
 	$(BIN)/viewlet run --engine spark --cells 4 --verify $(RUN)
 
 test: check ## everything that must hold: make check, then all tests
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 2 --dist loadgroup --durations 15
 
 check: setup ## lint, format, types, layering
 	$(BIN)/ruff check .

@@ -20,6 +20,7 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """On one worker of xdist, so that there is one Spark; tests that say another group have another."""
     for item in items:
