@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-import time
 from collections.abc import Mapping
 from functools import partial, reduce
 from typing import Any
@@ -20,6 +19,7 @@ from viewlet.schema import Relation
 from viewlet.spark.chain import Manifest
 from viewlet.spark.client import new_run
 from viewlet.spark.cluster import batches_done, on_cluster, save_manifest, state_of, stop_cells
+from viewlet.spark.manifest import RETAINED_BATCHES
 from viewlet.spark.pipeline import Artefacts, Pipeline, pipeline_of, prepare, works
 from viewlet.spark.route import Slots, check_source, events, route, slots_of, spark_type, without_the_obvious
 from viewlet.spark.runner import HISTORY, OPENING, Runner, run_batch
@@ -29,7 +29,6 @@ from viewlet.spark.views import Views
 from viewlet.sql.scope import Dialect
 
 Frames = Mapping[str, DataFrame]
-RETAINED = 100  # batches, as Spark retains of its own logs
 DEFAULT_CELLS = 4  # where Spark does not say how many cores it has
 
 
@@ -44,7 +43,7 @@ def maintain(
     trigger: Mapping[str, Any] | None = None,
     strategy: str = "optimized",
     dialect: Dialect = "sql",
-    retain: int = RETAINED,
+    retain: int = RETAINED_BATCHES,
     name: str | None = None,
 ) -> Views:
     """Keep the views of a script fresh over streaming DataFrames, micro-batch by micro-batch, exactly once.
@@ -172,7 +171,7 @@ def _load(
 
 
 def _run_before(spark: SparkSession, runner: Runner, batch: int, before: Manifest | None, rows: DataFrame) -> None:
-    runner.last = run_batch(rows, runner.works, before, batch, "", time.monotonic())
+    runner.last = run_batch(rows, runner.works, before, batch, "")
     on_cluster(spark, partial(save_manifest, runner.checkpoint, runner.last))
 
 

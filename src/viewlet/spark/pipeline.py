@@ -140,14 +140,15 @@ def prepare(checkpoint: str, pipeline: Pipeline) -> Artefacts:
 
 def _claim(store: Store, pipeline: Pipeline) -> None:
     identity = pipeline.identity
-    text = f"{identity}\ncells={pipeline.asked} strategy={pipeline.strategy}\n{pipeline.source}"
+    options = f"cells={pipeline.asked} strategy={pipeline.strategy} dialect={pipeline.program.dialect}"
+    text = f"{identity}\n{options}\n{pipeline.source}"
     if JOB not in store.names(""):
         store.write(JOB, text.encode())
         return
-    known, options, source = store.read(JOB).to_pybytes().decode().split("\n", 2)
+    known, begun, source = store.read(JOB).to_pybytes().decode().split("\n", 2)
     if known == identity:
         return
-    what = "with another script" if source != pipeline.source else f"with {options}"
+    what = "with another script" if source != pipeline.source else f"with {begun}"
     raise Error(
         f"the checkpoint {store.uri} was begun {what} (or by another version of viewlet), so its state is not this "
         f"job's: go on as it was begun, or give a new checkpoint and let the sources replay"

@@ -114,7 +114,7 @@ def ask(address: Address, token: str, header: Json, buffers: Sequence[Any] = ())
     except (OSError, ValueError) as error:
         raise UnreachableError(f"{address.host}:{address.port}: {error}") from error
     if "error" in answer.header:
-        raise _raised(answer.header["error"])
+        raise raised(answer.header["error"])
     return answer
 
 
@@ -145,7 +145,8 @@ def described(error: BaseException) -> Json:
     return {"kind": "Error", "message": f"a cell failed: {error!r}\n{text}"}
 
 
-def _raised(error: Json) -> Exception:
+def raised(error: Json) -> Exception:
+    """The error that was described."""
     if error["kind"] == "unreachable":
         return UnreachableError(error["message"])
     if error["kind"] == "DataError":

@@ -16,12 +16,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from viewlet.engines.cells.routing import Copy, Grid, Routing
+from viewlet.engines.native.engine import MOST_COPIES
 from viewlet.errors import Error
 from viewlet.schema import BIGINT, INTEGER, Relation, Type
 from viewlet.schema import Column as Declared
 
 OP = "op"
-MOST_COPIES = 1 << 20  # of a row at once: a trigger fires for each
 
 
 @dataclass(frozen=True)

@@ -59,13 +59,13 @@ class Runner:
         offsets = digest(Store(self.checkpoint).read(f"offsets/{batch}"))
         manifest = _done(store, batch, offsets)
         if manifest is None:
-            manifest = run_batch(rows, self.works, self._before(store, batch), batch, offsets, started)
+            manifest = run_batch(rows, self.works, self._before(store, batch), batch, offsets)
             write_manifest(store, manifest)
         else:
             publish(store, manifest)  # the attempt before may have died just before it did
         self.last = manifest
         self.named[batch] = manifest.files()
-        self.recent.append(manifest.progress)
+        self.recent.append({**manifest.progress, "seconds": time.monotonic() - started})
         if batch % CLEAN_EVERY == CLEAN_EVERY - 1:
             clean(store, batch - 1, self.retain, self.named)
 
@@ -90,10 +90,9 @@ def _done(store: Store, batch: int, offsets: str) -> Manifest | None:
     return found if found is not None and found.offsets == offsets else None
 
 
-def run_batch(
-    rows: DataFrame, works: Works, before: Manifest | None, batch: int, offsets: str, started: float
-) -> Manifest:
+def run_batch(rows: DataFrame, works: Works, before: Manifest | None, batch: int, offsets: str) -> Manifest:
     """Route, apply, merge: one Spark job, whose answers are the batch's manifest."""
+    started = time.monotonic()
     seen = before.addresses if before and before.run == works.run.id else {}  # others' cells do not talk to us
     chains = dict(before.cells) if before else {}
     turn = Turn(works, batch, {name: chain.packed() for name, chain in chains.items()}, seen)
@@ -104,7 +103,8 @@ def run_batch(
     for answer in found:
         chains[answer.cell] = chains.get(answer.cell, Chain()).followed(answer.log, answer.snapshot)
     addresses = {**turn.addresses, **{a.cell: a.address for a in found}}
-    progress = _progress(batch, works, found, time.monotonic() - started)
+    held = {**(before.progress["state_by_cell"] if before else {}), **{a.cell: a.state_bytes for a in found}}
+    progress = _progress(batch, works, found, held, time.monotonic() - started)
     return Manifest(batch, offsets, chains, addresses, progress, works.run.id)
 
 
@@ -139,19 +139,24 @@ def _consistent(done: DataFrame) -> list[Answer]:
     raise Error("the tasks of a batch were run again and again in the middle of it: are executors dying?")
 
 
-def _progress(batch: int, works: Works, found: list[Answer], seconds: float) -> dict[str, Any]:
+def _progress(
+    batch: int, works: Works, found: list[Answer], held: Mapping[str, int], job_seconds: float
+) -> dict[str, Any]:
     cells = [a for a in found if a.cell.startswith("c")]
+    slowest = max((a.seconds for a in found), default=0.0)
     return {
         "batch": batch,
         "rows": sum(a.rows for a in cells),
         "cells": works.cells,
         "busy_cells": len(cells),
         "reloaded_cells": sum(a.reloaded for a in found),
-        "state_bytes": sum(a.state_bytes for a in found),
+        "state_bytes": sum(held.values()),
+        "state_by_cell": held,
         "engine_seconds": sum(a.engine_seconds for a in found),
         "cell_seconds": sum(a.seconds for a in found),
-        "slowest_cell_seconds": max((a.seconds for a in found), default=0.0),
+        "slowest_cell_seconds": slowest,
+        "shuffle_seconds": job_seconds - slowest,
+        "job_seconds": job_seconds,
         "log_bytes": sum(a.log.file.bytes for a in found),
-        "seconds": seconds,
         "engine": ", ".join(sorted({a.engine for a in found})),
     }

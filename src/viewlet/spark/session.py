@@ -25,7 +25,6 @@ _LOCAL_MASTER = re.compile(r"local(?:\[(?P<cores>\*|\d+)\])?")
 
 # Anywhere: what costs nothing to set and saves time where micro-batches are small.
 _OURS = {
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.ui.showConsoleProgress": "false",
 }
 # In this process: nothing listens to the network, nothing is printed but errors. Checkpoints go through the older of

@@ -21,6 +21,7 @@ from viewlet.errors import CorruptError, DataError, OverflowError_
 from viewlet.spark.chain import Address, Chain
 from viewlet.spark.client import Answer, Artefact, Rows, Split, Ticket, apply, part_rows
 from viewlet.spark.pipeline import Arrival, Works
+from viewlet.spark.protocol import described, raised
 
 OUTPUT = "part int, kind string, name string, body binary"
 SCHEMA = pa.schema([("part", pa.int32()), ("kind", pa.string()), ("name", pa.string()), ("body", pa.binary())])
@@ -145,19 +146,23 @@ def _with(first: pa.RecordBatch, rest: Batches) -> Batches:
 
 
 def in_order(arrivals: tuple[Arrival, ...], batches: Batches) -> Iterator[Rows]:
-    """Static tables first, then what comes, then what goes: a batch is a bag, its rows have no order of their own."""
-    later: dict[bool, list[Rows]] = {False: [], True: []}  # by: is it a delete
-    several = any(a.static for a in arrivals)
+    """What comes before what goes: a batch is a bag, its rows have no order of their own.
+
+    Static tables have a batch to themselves. Each load of one computes views anew, so its rows are kept together.
+    """
+    loads: dict[tuple[str, int], list[pa.RecordBatch]] = defaultdict(list)
+    deletes: list[Rows] = []
     for batch in batches:
         for arrival, rows in _by_copy(arrivals, batch):
-            if rows.times < 0:
-                later[True].append(rows)
-            elif several and not arrival.static:
-                later[False].append(rows)
+            if arrival.static:
+                loads[rows.relation, rows.times].append(rows.batch)
+            elif rows.times < 0:
+                deletes.append(rows)
             else:
                 yield rows
-    yield from later[False]
-    yield from later[True]
+    for (relation, times), parts in sorted(loads.items(), key=lambda load: -load[0][1]):
+        yield Rows(relation, times, pa.concat_batches(parts))
+    yield from deletes
 
 
 def _by_copy(arrivals: tuple[Arrival, ...], batch: pa.RecordBatch) -> Iterator[tuple[Arrival, Rows]]:
@@ -212,27 +217,16 @@ def _answered(cell: int, answer: Answer, more: dict[str, Any]) -> Message:
 
 
 def _refused(cell: int, error: Exception) -> Message:
-    return Message(cell, REFUSED, type(error).__name__, str(error).encode())
+    return Message(cell, REFUSED, "", json.dumps(described(error)).encode())
 
 
 def answers(messages: list[Message]) -> list[Answer] | None:
     """What the cells answered; None where a merge cell summed what no answer tells of. A refusal is raised."""
     for message in messages:
         if message.kind == REFUSED:
-            text = bytes(message.body).decode()
-            kinds = {kind.__name__: kind for kind in (OverflowError_, CorruptError)}
-            raise kinds.get(message.name, RefusedError)(text)
+            raise raised(json.loads(bytes(message.body)))
     found = {m.name: json.loads(bytes(m.body)) for m in messages if m.kind == ANSWER}
     given = {name: Answer.from_json(told["answer"]) for name, told in found.items()}
     sent = {(merge_name(part), name, given[name].log.id) for name, t in found.items() for part in t.get("sent_to", ())}
     summed = {(name, sender, log) for name, told in found.items() for sender, log in told.get("summed", ())}
     return list(given.values()) if sent == summed else None
-
-
-class RefusedError(DataError):
-    """A row that a cell could not take, as the cell said it."""
-
-    def __init__(self, message: str) -> None:
-        Exception.__init__(self, message)
-        self.message, self.relation = message, message.partition(":")[0].partition(".")[0].partition(",")[0]
-        self.row = self.column = self.value = None
