@@ -152,8 +152,9 @@ class Driver:
 
     def snapshotted(self) -> None:
         """Batches until the chain has one more snapshot."""
-        before, until = self.chain.base, time.monotonic() + DEADLINE
+        before = self.chain.base
         gone(self.snapshotting())
+        until = time.monotonic() + DEADLINE
         while self.chain.base == before:
             self.go_on(check=False)
             assert time.monotonic() < until, "no snapshot came about"

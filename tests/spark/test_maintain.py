@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import pyarrow as pa
@@ -127,6 +128,33 @@ def test_changes_are_a_stream_of_their_own(
     late = views.changes("by_city", since=2).writeStream.trigger(availableNow=True).format("memory").queryName("late")
     late.option("checkpointLocation", str(tmp_path / "late")).start().awaitTermination()
     assert {row.batch for row in spark.table("late").collect()} == {2}
+
+
+def test_listeners_hear_of_every_batch_until_they_are_removed(
+    spark: SparkSession, inbox: Path, tmp_path: Path, running: list[Views]
+) -> None:
+    heard: Queue[dict[str, Any]] = Queue()
+    sources = {"sales": sales(spark, inbox), "shops": shops(spark)}
+    views = maintain(spark, SALES, sources, tmp_path / "checkpoint", cells=2)
+    running.append(views)
+    end = views.listen(lambda progress: heard.put(dict(progress)))
+    views.query.processAllAvailable()
+    write_events(relation("sales"), BATCHES[0], inbox / "more.parquet", len(BATCHES))
+    views.query.processAllAvailable()
+    told: dict[str, Any] = {"batch": None}
+    while told["batch"] != len(BATCHES):  # some of the first may have been over before anybody listened
+        told = heard.get(timeout=60)
+    assert told["input_rows"] == len(BATCHES[0]), "a source with several copies is read once"
+    assert told["rows"] >= told["input_rows"]
+    assert told["busy_cells"] >= 1
+    assert told["state_bytes"] == sum(told["state_by_cell"].values()) > 0
+    assert {"addBatch", "commitOffsets"} <= told["durations"].keys()
+    assert 0 < told["slowest_cell_seconds"] <= told["job_seconds"]
+    end()
+    write_events(relation("sales"), BATCHES[0], inbox / "last.parquet", len(BATCHES) + 1)
+    views.query.processAllAvailable()
+    assert views.progress[-1]["batch"] == len(BATCHES) + 1
+    assert heard.empty()
 
 
 def test_a_restart_goes_on_where_the_last_one_stopped(

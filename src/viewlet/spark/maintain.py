@@ -62,7 +62,9 @@ def maintain(
     place = _place(checkpoint)
     artefacts = on_cluster(spark, partial(_prepared, place, script, pipeline.asked, strategy, dialect))
     slots = _slots(pipeline)
-    runner = Runner(works(pipeline, new_run(Store.of(place), _host(spark)), slots.names, artefacts), place, retain)
+    run = new_run(Store.of(place), "127.0.0.1" if _is_local(spark) else "")  # for whom cells listen
+    tasks = _cores(spark) if _is_local(spark) else pipeline.grid.cells
+    runner = Runner(works(pipeline, run, tasks, slots.names, artefacts), place, retain)
     try:
         _load(spark, pipeline, slots, runner, sources, history or {})
         routed = route(pipeline.grid, slots, pipeline.relations, streams) if streams else _nothing(spark, runner, slots)
@@ -87,12 +89,12 @@ def _cores(spark: SparkSession) -> int:
         return DEFAULT_CELLS
 
 
-def _host(spark: SparkSession) -> str:
-    """Where cells listen: for nobody else, where Spark is all in one process; else where other executors are."""
+def _is_local(spark: SparkSession) -> bool:
+    """Spark is all on this machine: nobody else need reach the cells, and no cores will join later."""
     try:
-        return "127.0.0.1" if (spark.sparkContext.master or "").startswith("local") else ""
+        return (spark.sparkContext.master or "").startswith("local")
     except PySparkException:
-        return ""
+        return False
 
 
 def _place(checkpoint: str | os.PathLike[str] | None) -> str:

@@ -112,6 +112,7 @@ class Works:
 
     run: Run
     cells: int
+    tasks: int  # at most so many to a stage: each costs some milliseconds, and can feed several cells
     in_one_task: bool  # nobody asked for more than one cell: no shuffle, and no parallel reading either
     preaggregate: bool  # equal rows of a batch are common: they are added up before they reach the cell
     arrivals: tuple[Arrival, ...]
@@ -155,7 +156,7 @@ def _claim(store: Store, pipeline: Pipeline) -> None:
     )
 
 
-def works(pipeline: Pipeline, run: Run, slots: Callable[[str], list[str]], artefacts: Artefacts) -> Works:
+def works(pipeline: Pipeline, run: Run, tasks: int, slots: Callable[[str], list[str]], artefacts: Artefacts) -> Works:
     """``slots`` says which slots of a routed row hold the columns of a copy."""
     merge = pipeline.merge
     partials = merge.partials if merge else ()
@@ -165,6 +166,7 @@ def works(pipeline: Pipeline, run: Run, slots: Callable[[str], list[str]], artef
     return Works(
         run=run,
         cells=pipeline.grid.cells,
+        tasks=tasks,
         in_one_task=pipeline.asked == 1,
         preaggregate=pipeline.grid.preaggregate,
         arrivals=tuple(

@@ -55,11 +55,12 @@ def slots_of(copies: Mapping[str, tuple[Type, ...]]) -> Slots:
 
 
 def route(grid: Grid, slots: Slots, relations: Mapping[str, Relation], sources: Mapping[str, DataFrame]) -> DataFrame:
-    """Every source's rows, once for each cell that they belong to."""
+    """Every source's rows, once for each cell that they belong to. Each source is read once, copies or not."""
+    copies: dict[str, dict[int, Copy]] = {}
+    for number, copy in enumerate(grid.copies):
+        copies.setdefault(copy.relation, {})[number] = copy
     routed = [
-        _routed(grid, slots, relations[copy.relation], copy, i, sources[copy.relation])
-        for i, copy in enumerate(grid.copies)
-        if copy.relation in sources
+        _routed(grid, slots, relations[name], its, sources[name]) for name, its in copies.items() if name in sources
     ]
     return reduce(DataFrame.unionAll, routed)
 
@@ -69,21 +70,37 @@ def without_the_obvious(grid: Grid, rows: DataFrame) -> DataFrame:
     return rows.drop(*(["cell"] if grid.cells == 1 else []), *(["copy"] if len(grid.copies) == 1 else []))
 
 
-def _routed(grid: Grid, slots: Slots, relation: Relation, copy: Copy, number: int, source: DataFrame) -> DataFrame:
-    read = [c for c in relation.columns if c.name in copy.columns]
-    given = _given(source)
-    cells = {c.name: _cell_value(c, given[c.name], relation) for c in read}
+def _routed(grid: Grid, slots: Slots, relation: Relation, copies: Mapping[int, Copy], source: DataFrame) -> DataFrame:
     op = _op(source, relation)
-    slot_of = dict(zip(slots.places[copy.name], read, strict=True))
-    filled = [
-        (cells[slot_of[i].name] if i in slot_of else F.lit(None).cast(spark_type(type_))).alias(f"s{i}")
-        for i, type_ in enumerate(slots.types)
+    rows = [
+        [cell.alias("cell"), F.lit(number).alias("copy"), op.alias(OP), *_filled(slots, relation, copy, source)]
+        for number, copy in copies.items()
+        for cell in _cells(grid.routing(copy), relation, _given(source))
     ]
-    cell = _cell(grid.routing(copy), relation, given)
-    return source.select(cell.alias("cell"), F.lit(number).alias("copy"), op.alias(OP), *filled).where(F.col(OP) != 0)
+    if len(rows) == 1:
+        return source.select(*rows[0]).where(F.col(OP) != 0)
+    if len(copies) == 1:  # they differ by their cells alone
+        cells = F.explode(F.array(*(row[0] for row in rows))).alias("cell")
+        return source.select(cells, *rows[0][1:]).where(F.col(OP) != 0)
+    several = F.explode(F.array(*(F.struct(*row) for row in rows))).alias("row")
+    return source.where(op != 0).select(several).select("row.*")
 
 
-def _cell(routing: Routing, relation: Relation, given: Mapping[str, T.DataType]) -> Column:
+def _filled(slots: Slots, relation: Relation, copy: Copy, source: DataFrame) -> list[Column]:
+    """The columns of a copy in their slots, and nothing in the others."""
+    given = _given(source)
+    read = [c for c in relation.columns if c.name in copy.columns]
+    slot_of = dict(zip(slots.places[copy.name], read, strict=True))
+
+    def value(place: int, type_: Type) -> Column:
+        if place not in slot_of:
+            return F.lit(None).cast(spark_type(type_))
+        return _cell_value(slot_of[place], given[slot_of[place].name], relation)
+
+    return [value(place, type_).alias(f"s{place}") for place, type_ in enumerate(slots.types)]
+
+
+def _cells(routing: Routing, relation: Relation, given: Mapping[str, T.DataType]) -> list[Column]:
     """Σ coordinate × stride: a hash where the row has the dimension's column, every coordinate where it lacks it."""
     hashed: Column = F.lit(0)
     for term in routing.terms:
@@ -92,9 +109,7 @@ def _cell(routing: Routing, relation: Relation, given: Mapping[str, T.DataType])
         value = _cell_value(column, given[term.column], relation)
         coordinate = F.pmod(F.xxhash64(_hashable(value, term.type)), F.lit(term.share)).cast("int")
         hashed = hashed + coordinate * term.stride
-    if routing.offsets == (0,):
-        return hashed
-    return F.explode(F.array(*(hashed + offset for offset in routing.offsets)))
+    return [hashed if offset == 0 else hashed + offset for offset in routing.offsets]
 
 
 def _hashable(column: Column, type_: Type) -> Column:

@@ -52,7 +52,6 @@ class Runner:
     recent: deque[Mapping[str, Any]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
-        started = time.monotonic()
         for setting, value in SETTINGS.items():
             rows.sparkSession.conf.set(setting, value)  # a session of the query's own
         store = Store(self.works.run.store)
@@ -65,7 +64,7 @@ class Runner:
             publish(store, manifest)  # the attempt before may have died just before it did
         self.last = manifest
         self.named[batch] = manifest.files()
-        self.recent.append({**manifest.progress, "seconds": time.monotonic() - started})
+        self.recent.append(manifest.progress)
         if batch % CLEAN_EVERY == CLEAN_EVERY - 1:
             clean(store, batch - 1, self.retain, self.named)
 
@@ -98,7 +97,7 @@ def run_batch(rows: DataFrame, works: Works, before: Manifest | None, batch: int
     turn = Turn(works, batch, {name: chain.packed() for name, chain in chains.items()}, seen)
     done = _by_cell(rows, works).mapInArrow(cell_stage(turn), OUTPUT)
     if works.merge_cells:
-        done = done.repartitionById(works.merge_cells, "part").mapInArrow(merge_stage(turn), OUTPUT)
+        done = _in_tasks(done, works, works.merge_cells, "part").mapInArrow(merge_stage(turn), OUTPUT)
     found = _consistent(done)
     for answer in found:
         chains[answer.cell] = chains.get(answer.cell, Chain()).followed(answer.log, answer.snapshot)
@@ -109,15 +108,21 @@ def run_batch(rows: DataFrame, works: Works, before: Manifest | None, batch: int
 
 
 def _by_cell(rows: DataFrame, works: Works) -> DataFrame:
-    """A task for each cell. Where there is but one, reading its rows may still be worth a task for each source file,
-    and so may adding up rows that are equal: the batch as a GMR.
+    """Where there is but one cell, reading its rows may still be worth a task for each source file, and so may adding
+    up rows that are equal: the batch as a GMR.
     """
     if works.preaggregate:
         same = [name for name in rows.columns if name != OP]
         rows = rows.groupBy(*same).agg(F.sum(OP).alias(OP)).where(F.col(OP) != 0)
     if works.cells > 1:
-        return rows.repartitionById(works.cells, "cell")
+        return _in_tasks(rows, works, works.cells, "cell")
     return rows.coalesce(1) if works.in_one_task else rows.repartition(1)
+
+
+def _in_tasks(rows: DataFrame, works: Works, parts: int, column: str) -> DataFrame:
+    """All rows of a part in one task, and a task for each part where there are enough at once."""
+    tasks = min(works.tasks, parts)
+    return rows.repartitionById(tasks, F.col(column) % tasks if tasks < parts else F.col(column))
 
 
 def _consistent(done: DataFrame) -> list[Answer]:

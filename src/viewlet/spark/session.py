@@ -23,8 +23,10 @@ LOCAL = "local[*]"
 TASK_FAILURES = 4  # what Spark allows on a cluster; a local master allows none unless it is told
 _LOCAL_MASTER = re.compile(r"local(?:\[(?P<cores>\*|\d+)\])?")
 
-# Anywhere: what costs nothing to set and saves time where micro-batches are small.
+# Anywhere. Between the JVM and its Python workers small messages wait for each other on TCP, 40 ms at a time (Nagle's
+# algorithm meets delayed acknowledgements); on Unix sockets they do not.
 _OURS = {
+    "spark.python.unix.domain.socket.enabled": "true",
     "spark.ui.showConsoleProgress": "false",
 }
 # In this process: nothing listens to the network, nothing is printed but errors. Checkpoints go through the older of
@@ -34,6 +36,7 @@ _LOCALLY = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_QUIET.as_uri()}",
     "spark.driver.host": "127.0.0.1",
+    "spark.python.daemon.module": "viewlet.spark.daemon",
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),

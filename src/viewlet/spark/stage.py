@@ -9,10 +9,12 @@ from __future__ import annotations
 import gc
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, NamedTuple
+from functools import cache, partial
+from itertools import chain
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,6 +33,8 @@ HOPELESS = (DataError, OverflowError_, CorruptError)  # what another attempt wou
 
 Batches = Iterator[pa.RecordBatch]
 Stage = Callable[[Batches], Batches]
+A = TypeVar("A")
+B = TypeVar("B")
 
 
 class Message(NamedTuple):
@@ -84,7 +88,7 @@ def cell_stage(turn: Turn) -> Stage:
 
     def run(batches: Batches) -> Batches:
         spare_modules()
-        yield from _messages(_feed_cell(turn, batches))
+        yield from _messages(_feed_cells(turn, batches))
 
     return run
 
@@ -94,7 +98,7 @@ def merge_stage(turn: Turn) -> Stage:
 
     def run(batches: Batches) -> Batches:
         spare_modules()
-        yield from _messages(_feed_merge_cell(turn, batches))
+        yield from _messages(_feed_merge_cells(turn, batches))
 
     return run
 
@@ -116,23 +120,23 @@ def _messages(messages: Iterator[Message]) -> Batches:
 # -- cells -------------------------------------------------------------------------------------------------------------
 
 
-def _feed_cell(turn: Turn, batches: Batches) -> Iterator[Message]:
-    first = next((b for b in batches if b.num_rows), None)
-    if first is None:
-        return
-    cell = first.column("cell")[0].as_py() if "cell" in first.schema.names else 0
-    rows = in_order(turn.works.arrivals, _with(first, batches))
+def _feed_cells(turn: Turn, batches: Batches) -> Iterator[Message]:
+    by_cell: dict[int, list[pa.RecordBatch]] = defaultdict(list)
+    for batch in batches:
+        for cell, rows in _parted(batch, "cell") if "cell" in batch.schema.names else [(0, batch)]:
+            by_cell[cell].append(rows)
+    yield from chain.from_iterable(_at_once(partial(_feed_cell, turn), by_cell))
+
+
+def _feed_cell(turn: Turn, cell: int, batches: list[pa.RecordBatch]) -> list[Message]:
     opened = turn.chains.get(cell_name(cell)) is None
     try:
-        answer = apply(turn.ticket(cell), rows)
+        answer = apply(turn.ticket(cell), in_order(turn.works.arrivals, batches))
     except HOPELESS as error:
-        yield _refused(cell, error)
-        return
-    yield _answered(cell, answer, {"sent_to": sorted({part.part for part in answer.parts})})
-    if opened and cell < turn.works.merge_cells:
-        yield Message(cell, OPEN, "", b"")
-    for part in answer.parts:
-        yield Message(part.part, PARTIAL, _label(part.view, answer), part.data)
+        return [_refused(cell, error)]
+    opens = [Message(cell, OPEN, "", b"")] if opened and cell < turn.works.merge_cells else []
+    partials = [Message(part.part, PARTIAL, _label(part.view, answer), part.data) for part in answer.parts]
+    return [_answered(cell, answer, {"sent_to": sorted({part.part for part in answer.parts})}), *opens, *partials]
 
 
 def _label(view: str, answer: Answer) -> str:
@@ -140,12 +144,7 @@ def _label(view: str, answer: Answer) -> str:
     return json.dumps([view, answer.cell, answer.log.id])
 
 
-def _with(first: pa.RecordBatch, rest: Batches) -> Batches:
-    yield first
-    yield from rest
-
-
-def in_order(arrivals: tuple[Arrival, ...], batches: Batches) -> Iterator[Rows]:
+def in_order(arrivals: tuple[Arrival, ...], batches: Iterable[pa.RecordBatch]) -> Iterator[Rows]:
     """What comes before what goes: a batch is a bag, its rows have no order of their own.
 
     Static tables have a batch to themselves. Each load of one computes views anew, so its rows are kept together.
@@ -185,28 +184,38 @@ def _parted(batch: pa.RecordBatch, column: str) -> Iterator[tuple[int, pa.Record
 # -- merge cells -------------------------------------------------------------------------------------------------------
 
 
-def _feed_merge_cell(turn: Turn, batches: Batches) -> Iterator[Message]:
-    partials: dict[str, list[bytes]] = defaultdict(list)
-    summed: set[tuple[str, str]] = set()
-    cell: int | None = None
+def _feed_merge_cells(turn: Turn, batches: Batches) -> Iterator[Message]:
+    by_cell: dict[int, list[Message]] = defaultdict(list)
     for message in (Message(**row) for batch in batches for row in batch.to_pylist()):
         if message.kind in (ANSWER, REFUSED):
             yield message
-            continue
-        cell = message.part
+        else:
+            by_cell[message.part].append(message)
+    yield from _at_once(partial(_feed_merge_cell, turn), by_cell)
+
+
+def _at_once(feed: Callable[[int, list[A]], B], by_cell: Mapping[int, list[A]]) -> list[B]:
+    """Cells are processes of their own: none waits for another's disk."""
+    if len(by_cell) == 1:
+        return [feed(*only) for only in by_cell.items()]
+    with ThreadPoolExecutor(len(by_cell) or 1) as pool:
+        return list(pool.map(feed, by_cell.keys(), by_cell.values()))
+
+
+def _feed_merge_cell(turn: Turn, cell: int, messages: list[Message]) -> Message:
+    partials: dict[str, list[bytes]] = defaultdict(list)
+    summed: set[tuple[str, str]] = set()
+    for message in messages:
         if message.kind == PARTIAL:
             view, sender, log = json.loads(message.name)
             partials[view].append(message.body)
             summed.add((sender, log))
-    if cell is None:
-        return
     rows = [r for view, parts in partials.items() for r in part_rows(turn.works.partials[view], parts)]
     try:
         answer = apply(turn.merge_ticket(cell), sorted(rows, key=lambda r: -r.times))
     except HOPELESS as error:
-        yield _refused(cell, error)
-        return
-    yield _answered(cell, answer, {"summed": sorted(summed)})
+        return _refused(cell, error)
+    return _answered(cell, answer, {"summed": sorted(summed)})
 
 
 # -- answers -----------------------------------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ class Views:
 
     @property
     def progress(self) -> list[Progress]:
-        """What each recent micro-batch cost: rows, cells, bytes of state, seconds of engine, of the whole batch."""
+        """What each recent micro-batch cost: rows, cells, bytes of state, seconds of engine, of shuffle, of it all."""
         if self._runner.recent:
             return list(self._runner.recent)
         return list(on_cluster(self._spark, partial(recent_progress, self._runner.checkpoint)))
