@@ -1,1 +1,1 @@
-"""The paper's workloads: its twelve queries (Appendix A), and streams of events to run them on (§6)."""
+"""Workloads: the paper's twelve queries (Appendix A), SSB and Nexmark, and streams of events to run them on (§6)."""

@@ -119,7 +119,7 @@ def _structs(table: pa.Table, places: pa.Array) -> pa.StructArray:
 
 
 @dataclass
-class _Moves:
+class Moves:
     """Arrivals and departures of rows, collected in any order and sorted by time at the end."""
 
     times: list[Floats]
@@ -128,7 +128,7 @@ class _Moves:
     places: list[Ints]
 
     @classmethod
-    def none(cls) -> _Moves:
+    def none(cls) -> Moves:
         return cls([], [], [], [])
 
     def add(self, op: int, code: int | Ints, times: Floats, places: Ints) -> None:
@@ -181,7 +181,7 @@ def order_book(
     rows = {name: np.concatenate([values, values[filled]]) for name, values in orders.items()}
     rows["volume"][arrivals:] = rest[filled]
     codes = np.concatenate([side, side[filled]])
-    moves = _Moves.none()
+    moves = Moves.none()
     moves.add(+1, side, born, np.arange(arrivals))
     moves.add(-1, side, first_gone, np.arange(arrivals))
     moves.add(+1, side[filled], when, np.arange(arrivals, len(codes)))
@@ -297,7 +297,7 @@ def tpch(seed: int, events: int = TPCH_EVENTS, *, scale: float = 0.1, live: int 
     if min(counts.values()) < _SUPPLIERS_OF_A_PART:
         raise Error(f"scale={scale} leaves fewer than {_SUPPLIERS_OF_A_PART} suppliers: take 0.001 or more")
     tables = _dimensions(rng, counts)
-    moves = _Moves.none()
+    moves = Moves.none()
     for code, table in enumerate(tables.values()):
         moves.add(+1, code, rng.random(len(table)) - 2, np.arange(len(table)))
     orders = max(events - sum(map(len, tables.values())), 0) // 4 + 16  # one makes two rows at least, most of them more
@@ -374,7 +374,7 @@ def _dimensions(rng: np.random.Generator, counts: Mapping[str, int]) -> dict[str
 
 
 def _orders_and_lineitems(
-    rng: np.random.Generator, n: int, counts: Mapping[str, int], moves: _Moves, code: int, live: int
+    rng: np.random.Generator, n: int, counts: Mapping[str, int], moves: Moves, code: int, live: int
 ) -> dict[str, pa.Table]:
     """The tables of n orders and their lineitems (DBGEN: 1 to 7), and when each row comes and goes."""
     born = np.arange(n, dtype=np.float64)
