@@ -40,7 +40,5 @@ format: setup ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: setup ## how long the compiler takes, how fast every engine keeps the paper's views fresh, how inequalities scale
-	$(BIN)/python -m bench.compile
-	$(BIN)/python -m bench.engine --events 300000 --seconds 2
-	$(BIN)/python -m bench.ordered --seconds 0.3 --events 300000
+bench: setup ## the paper's experiments, the peers and Spark, every answer checked: a report in bench-results/ (20 minutes)
+	$(BIN)/viewlet bench all

@@ -62,8 +62,13 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def best_time(query: str, strategy: str, runs: int) -> float:
+    return min(run_times(query, strategy, runs))
+
+
+def run_times(query: str, strategy: str, runs: int) -> list[float]:
+    """CPU seconds from SQL to triggers, each run from empty caches."""
     script = PAPER_QUERIES[query].script()
-    return min(_time(script, strategy) for _ in range(runs))
+    return [_time(script, strategy) for _ in range(runs)]
 
 
 def _time(script: str, strategy: str) -> float:
@@ -99,16 +104,17 @@ def first_answer(name: str) -> float:
 def compiler_run(name: str) -> float:
     """CPU seconds of the C++ compiler, not of the part of the module that is compiled once for all programs."""
     source = cpp_source(compile(PAPER_QUERIES[name].script(), strategy=DEFAULT)) + BRIDGE.format(name="viewlet_bench")
-    with _empty_cache():
+    with empty_cache():
         if build("") is None:  # makes that part
             return math.nan
-        start = _children()
+        start = children_cpu()
         build(source)
-        return _children() - start
+        return children_cpu() - start
 
 
 @contextmanager
-def _empty_cache() -> Iterator[None]:
+def empty_cache() -> Iterator[None]:
+    """Of built programs: what is built meanwhile is built in earnest, and forgotten afterwards."""
     with (
         tempfile.TemporaryDirectory(prefix="viewlet-") as directory,
         mock.patch.dict(os.environ, {"VIEWLET_CACHE": directory}),
@@ -116,7 +122,8 @@ def _empty_cache() -> Iterator[None]:
         yield
 
 
-def _children() -> float:
+def children_cpu() -> float:
+    """CPU seconds of this process's children that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

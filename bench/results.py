@@ -160,12 +160,13 @@ class Results:
             About(**about),
             [Measurement(**m) for m in told["measurements"]],
             [Series(**{**s, "points": tuple(tuple(p) for p in s["points"])}) for s in told["series"]],
-            [
-                Grid(**{**g, "columns": tuple(g["columns"]), "rows": tuple(map(tuple, g["rows"]))})
-                for g in told["grids"]
-            ],
+            [_grid(grid) for grid in told["grids"]],
             list(told["notes"]),
         )
+
+
+def _grid(told: dict[str, Any]) -> Grid:
+    return Grid(**{**told, "columns": tuple(told["columns"]), "rows": tuple(map(tuple, told["rows"]))})
 
 
 def _processor() -> str:

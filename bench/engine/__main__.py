@@ -19,6 +19,7 @@ from bench.engine.answers import WrongAnswerError, checksum
 from bench.engine.contestants import CONTESTANTS, Limits, Measured, SkippedError
 from bench.engine.report import Results
 from bench.engine.workload import workload
+from bench.options import among
 from viewlet.workloads.queries import PAPER_QUERIES
 
 DEFAULT = ("bsv", "q3", "q11", "q17", "q18", "ssb4")
@@ -86,8 +87,8 @@ def _entry(found: Measured | str) -> dict[str, object]:
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.engine", description=__doc__.splitlines()[0])
-    parser.add_argument("--queries", type=_list_of(PAPER_QUERIES), default=list(DEFAULT), help="default: %(default)s")
-    parser.add_argument("--contestants", type=_list_of(CONTESTANTS), default=list(CONTESTANTS), help="default: all")
+    parser.add_argument("--queries", type=among(PAPER_QUERIES), default=list(DEFAULT), help="default: %(default)s")
+    parser.add_argument("--contestants", type=among(CONTESTANTS), default=list(CONTESTANTS), help="default: all")
     parser.add_argument("--events", type=int, help="length of the stream (default: as in the paper)")
     parser.add_argument("--repetitions", type=int, default=5, help="the best of so many runs of the triggers counts")
     parser.add_argument("--seconds", type=float, default=3.0, help="for each contestant that is too slow for them all")
@@ -95,16 +96,6 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--churn", action="store_true", help="instead: does memory grow over 50 million events?")
     parser.add_argument("--doubles", action="store_true", help="instead: do 10 million doubles leave no residue?")
     return parser.parse_args(arguments)
-
-
-def _list_of(known):  # type: ignore[no-untyped-def]
-    def split(text: str) -> list[str]:
-        names = [name.strip() for name in text.split(",")]
-        if unknown := [name for name in names if name not in known]:
-            raise argparse.ArgumentTypeError(f"no {unknown[0]!r}: choose from {', '.join(known)}")
-        return names
-
-    return split
 
 
 if __name__ == "__main__":

@@ -10,10 +10,11 @@ extern "C" int clock_gettime(int clock, timespec_of_libc* time) noexcept;
 namespace viewlet {
 
 #ifdef __APPLE__
-constexpr int THREAD_CPU_TIME = 16;
+constexpr int MONOTONIC = 6, THREAD_CPU_TIME = 16;
 #else
-constexpr int THREAD_CPU_TIME = 3;
+constexpr int MONOTONIC = 1, THREAD_CPU_TIME = 3;
 #endif
+constexpr u32 ROUNDS = 100, READINGS = 1'000;  // of the clock, to see what one costs: the least of the rounds
 constexpr u32 BLOCK = 8192;  // events copied into the cache before they are timed: an engine has just decoded them, too
 
 struct Event {  // its row follows
@@ -45,6 +46,12 @@ inline double cpu_seconds() {
     return double(time.seconds) + 1e-9 * double(time.nanoseconds);
 }
 
+inline u64 nanoseconds() {  // this clock is read without a system call, so that a single event can be timed
+    timespec_of_libc time;
+    clock_gettime(MONOTONIC, &time);
+    return u64(time.seconds) * 1'000'000'000 + u64(time.nanoseconds);
+}
+
 inline char* lay_out(Harness& harness, u64 count, const signed char* ops, const signed char* codes, const i64* places) {
     char* end = harness.block;
     for (u64 i = 0; i < count; ++i) {
@@ -65,6 +72,19 @@ inline double fire_all(Harness& harness, const char* end) {
         at += event.step;
     }
     return cpu_seconds() - start;
+}
+
+inline u64* fire_each(Harness& harness, const char* end, u64* took) {
+    u64 before = nanoseconds();
+    for (const char* at = harness.block; at != end;) {
+        auto& event = *reinterpret_cast<const Event*>(at);
+        event.fire(harness.program, event.insert, at + sizeof(Event));
+        at += event.step;
+        u64 now = nanoseconds();
+        *took++ = now - before;
+        before = now;
+    }
+    return took;
 }
 
 template <class T> void fill_cells(char* first, u64 row_size, u64 count, const void* cells) {
@@ -159,6 +179,27 @@ BENCH double bench_run(Harness* harness, u64 count, const signed char* ops, cons
         seconds += fire_all(*harness, end);
     }
     return MODULE.faults(harness->program).any ? -1 : seconds;
+}
+
+/// What each of these events took on the wall; false if a number did not fit.
+BENCH bool bench_time_each(Harness* harness, u64 count, const signed char* ops, const signed char* codes,
+                           const i64* places, u64* took) {
+    for (u64 done = 0; done < count; done += BLOCK) {
+        u64 part = count - done < BLOCK ? count - done : BLOCK;
+        took = fire_each(*harness, lay_out(*harness, part, ops + done, codes + done, places + done), took);
+    }
+    return !MODULE.faults(harness->program).any;
+}
+
+/// Nanoseconds that one reading of the clock takes.
+BENCH double bench_clock() {
+    u64 least = ~u64(0);
+    for (u32 round = 0; round < ROUNDS; ++round) {
+        u64 start = nanoseconds(), last = start;
+        for (u32 i = 0; i < READINGS; ++i) last = nanoseconds();
+        if (last - start < least) least = last - start;
+    }
+    return double(least) / READINGS;
 }
 
 /// The rows of the first result: how many there are, or -1 where one does not fit its column.

@@ -47,12 +47,11 @@ class Workload:
             "nation": pa.table({"nationkey": pa.array(keys, pa.int64()), "regionkey": pa.array(regions, pa.int64())})
         }
 
-    @cached_property
-    def static_views(self) -> Mapping[str, Mapping[tuple[int, ...], int]]:
+    def static_views(self, strategy: str = "optimized") -> Mapping[str, Mapping[tuple[int, ...], int]]:
         """What the views hold before the first event: only those over static tables hold anything."""
         if not self.static_tables:
             return {}
-        with self.opened("python") as db:
+        with self.opened("python", strategy=strategy) as db:
             found = {view.name: dict(db.engine.entries(view.name)) for view in db.program.views}
         return {name: entries for name, entries in found.items() if entries}
 

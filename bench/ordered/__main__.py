@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Collection
 from pathlib import Path
 
 from rich.console import Console
 
 from bench.engine.answers import WrongAnswerError
+from bench.options import among, numbers
 from bench.ordered import report
 from bench.ordered.growth import growth
 from bench.ordered.plot import plot, require_matplotlib
@@ -62,27 +62,13 @@ def _rates(options: argparse.Namespace, progress: Console, console: Console) -> 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.ordered", description=__doc__.splitlines()[0])
-    parser.add_argument("--queries", type=_among(LEAST_RATE), default=list(LEAST_RATE), help="default: %(default)s")
-    parser.add_argument("--parts", type=_among(PARTS), default=list(PARTS), help="default: %(default)s")
-    parser.add_argument("--sizes", type=_numbers, default=list(SIZES), help="live rows (default: %(default)s)")
+    parser.add_argument("--queries", type=among(LEAST_RATE), default=list(LEAST_RATE), help="default: %(default)s")
+    parser.add_argument("--parts", type=among(PARTS), default=list(PARTS), help="default: %(default)s")
+    parser.add_argument("--sizes", type=numbers, default=list(SIZES), help="live rows (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=2.0, help="for each program and size")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the growth there: .svg, .png, .pdf")
     parser.add_argument("--events", type=int, help="length of the rates' stream (default: as in the paper)")
     return parser.parse_args(arguments)
-
-
-def _numbers(text: str) -> list[int]:
-    return [int(number.replace("_", "")) for number in text.split(",")]
-
-
-def _among(known: Collection[str]) -> Callable[[str], list[str]]:
-    def split(text: str) -> list[str]:
-        names = [name.strip() for name in text.split(",")]
-        if unknown := [name for name in names if name not in known]:
-            raise argparse.ArgumentTypeError(f"no {unknown[0]!r}: choose from {', '.join(known)}")
-        return names
-
-    return split
 
 
 if __name__ == "__main__":

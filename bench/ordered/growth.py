@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from bench.engine.answers import answer, check
+from bench.engine.triggers import AtWork, Entries, Triggers
 from bench.engine.workload import SEED, Row, Workload
-from bench.ordered.programs import AtWork, Entries, Standing, hand_source, ordered_source, scan_source
+from bench.ordered.programs import hand_source, ordered_source, scan_source
 from viewlet.workloads import bulk
 from viewlet.workloads.queries import FINANCE, PAPER_QUERIES
 
@@ -30,11 +31,12 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """CPU seconds per event at a book of ``live`` rows, from so many ``events``."""
+    """CPU seconds per event at a book of ``live`` rows, from so many ``events``; the view then had so many ``rows``."""
 
     live: int
     events: int
     per_event: float
+    rows: int
 
 
 @dataclass
@@ -80,7 +82,7 @@ class _Size:
     known: dict[int, list[Row]] = field(default_factory=dict)
 
     def by_hand(self) -> Point:
-        with Standing(hand_source(self.w), self.w).at_work() as program:
+        with Triggers(hand_source(self.w), self.w).at_work() as program:
             program.take(0, self.w.warm)
             point = self._measured(program)
             self.known[point.events] = program.rows()
@@ -91,7 +93,7 @@ class _Size:
 
     def with_trees(self) -> tuple[Point, dict[str, Entries]]:
         """And what the views held before the first of the events."""
-        with Standing(ordered_source(self.w), self.w).at_work() as program:
+        with Triggers(ordered_source(self.w), self.w).at_work() as program:
             program.take(0, self.w.warm)
             views = program.entries()
             point = self._measured(program)
@@ -99,7 +101,7 @@ class _Size:
         return point, views
 
     def with_scans(self, views: dict[str, Entries]) -> Point:
-        with Standing(scan_source(self.w), self.w).at_work() as program:
+        with Triggers(scan_source(self.w), self.w).at_work() as program:
             program.adopt(views)
             point = self._measured(program)
             check(f"{self}, with scans,", program.rows(), self._answer(point.events))
@@ -115,12 +117,13 @@ class _Size:
             start, part = stop, min(2 * part, SLICE)
         events = start - self.w.warm
         full = [s / SLICE for n, s in took if n == SLICE]
-        return Point(self.live, events, median(full) if full else sum(s for _, s in took) / events)
+        per_event = median(full) if full else sum(s for _, s in took) / events
+        return Point(self.live, events, per_event, len(program.rows()))
 
     def _answer(self, events: int) -> list[Row]:
         """The program by hand is fast at every size."""
         if events not in self.known:
-            with Standing(hand_source(self.w), self.w).at_work() as program:
+            with Triggers(hand_source(self.w), self.w).at_work() as program:
                 program.take(0, self.w.warm + events)
                 self.known[events] = program.rows()
         return self.known[events]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bench.engine.answers import answer, check
+from bench.engine.triggers import Triggers
 from bench.engine.workload import Row, workload
 from bench.ordered.growth import Say
-from bench.ordered.programs import Standing, hand_source, ordered_source
+from bench.ordered.programs import hand_source, ordered_source
 
 REPETITIONS = 5  # the best counts
 LEAST_OF_HAND = 0.3
@@ -32,13 +33,13 @@ def rates(name: str, events: int | None, say: Say) -> Rates:
     say(f"{name}, {len(w.stream):,} events: DuckDB's answers")
     right = {stop: answer(w, w.stream.between(0, stop)) for stop in stops}
     say(f"{name}, {len(w.stream):,} events: by hand")
-    by_hand = _best(f"{name} by hand", Standing(hand_source(w), w), right)
+    by_hand = _best(f"{name} by hand", Triggers(hand_source(w), w), right)
     say(f"{name}, {len(w.stream):,} events: native")
-    native = _best(f"{name}, the native program,", Standing(ordered_source(w), w), right)
+    native = _best(f"{name}, the native program,", Triggers(ordered_source(w), w), right)
     return Rates(len(w.stream), len(w.stream) / native, len(w.stream) / by_hand)
 
 
-def _best(who: str, triggers: Standing, right: dict[int, list[Row]]) -> float:
+def _best(who: str, triggers: Triggers, right: dict[int, list[Row]]) -> float:
     """The least CPU seconds for the whole stream."""
     runs = []
     for _ in range(REPETITIONS):

@@ -11,13 +11,14 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 
 import pyspark
 from rich.console import Console
 
 from bench.engine.answers import WrongAnswerError
+from bench.options import among, numbers
 from bench.ordered.plot import require_matplotlib
 from bench.spark import report
 from bench.spark.overhead import overhead
@@ -123,27 +124,13 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.spark", description=__doc__.splitlines()[0])
-    parser.add_argument("--parts", type=_among(PARTS), default=list(PARTS), help="default: %(default)s")
-    parser.add_argument("--queries", type=_among(QUERIES), default=list(QUERIES), help="default: %(default)s")
+    parser.add_argument("--parts", type=among(PARTS), default=list(PARTS), help="default: %(default)s")
+    parser.add_argument("--queries", type=among(QUERIES), default=list(QUERIES), help="default: %(default)s")
     parser.add_argument("--warm", type=int, default=60, help="micro-batches before the measured ones")
     parser.add_argument("--batches", type=int, default=25, help="micro-batches that are measured")
-    parser.add_argument("--groups", type=_numbers, default=list(GROUPS), help="of state (default: %(default)s)")
+    parser.add_argument("--groups", type=numbers, default=list(GROUPS), help="of state (default: %(default)s)")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the scale of cost there: .svg, .png, .pdf")
     return parser.parse_args(arguments)
-
-
-def _numbers(text: str) -> list[int]:
-    return [int(number.replace("_", "")) for number in text.split(",")]
-
-
-def _among(known: Collection[str]) -> Callable[[str], list[str]]:
-    def split(text: str) -> list[str]:
-        names = [name.strip() for name in text.split(",")]
-        if unknown := [name for name in names if name not in known]:
-            raise argparse.ArgumentTypeError(f"no {unknown[0]!r}: choose from {', '.join(known)}")
-        return names
-
-    return split
 
 
 if __name__ == "__main__":

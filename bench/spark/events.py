@@ -83,3 +83,9 @@ class Intake:
             for name in self.files.relations:
                 file = self.files.file(name, number)
                 os.link(file, self.folder / name / file.name)
+
+    def let_go(self, numbers: range) -> None:
+        """Files that were read: else Spark would list them again for every micro-batch to come."""
+        for number in numbers:
+            for name in self.files.relations:
+                (self.folder / name / self.files.file(name, number).name).unlink()

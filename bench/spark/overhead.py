@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 
@@ -41,7 +41,7 @@ def overhead(name: str, warm: int, batches: int, folder: Path) -> Overhead:
     files = write_events(folder / f"{name}-few", event_tables(stream, ROWS))
     found, rows = apart(None, _measured, name, files, warm, batches)
     check(f"{name} on Spark, {CELLS} cells, micro-batches of {ROWS}", rows, answer(w, stream))
-    return found
+    return replace(found, kept=replace(found.kept, answer_rows=len(rows)))
 
 
 def _measured(name: str, files: EventFiles, warm: int, batches: int) -> tuple[Overhead, list[Row]]:

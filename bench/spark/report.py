@@ -103,10 +103,10 @@ def _parts(stretch: Stretch) -> dict[str, float]:
         "plan": typical("queryPlanning"),
         "write\noffsets": typical("walCommit"),
         "commit": typical("commitOffsets"),
-        "job": own("seconds"),
+        "job": own("job_seconds"),
         "slowest\ncell": own("slowest_cell_seconds"),
         "engines": own("engine_seconds"),
-        "around": typical("addBatch") - own("seconds"),
+        "around": typical("addBatch") - own("job_seconds"),
         **{f"CPU\n{role}": seconds / len(stretch.batches) for role, seconds in stretch.took.roles.items()},
     }
 

@@ -47,6 +47,7 @@ class Stretch:
     batches: tuple[Batch, ...]
     rows: int
     took: Clock
+    answer_rows: int = 0  # of the view afterwards, each compared with DuckDB's
 
     @property
     def rate(self) -> float:
@@ -107,6 +108,7 @@ class Running:
         self.intake.let_in(numbers)
         self.query.processAllAvailable()
         took = Clock.now() - before
+        self.intake.let_go(numbers)
         own = {entry["batch"]: entry for entry in self.own()}
         ran = [p for p in self.query.recentProgress[seen:] if "addBatch" in p.durationMs]
         found = tuple(Batch(p.batchId, _in_seconds(p.durationMs), own.get(p.batchId, {})) for p in ran)

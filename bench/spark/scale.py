@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import duckdb
@@ -70,16 +70,16 @@ def _measured(groups: int, files: EventFiles, warm: int, batches: int) -> Size:
         with maintained(spark, SCRIPT, files, Path(scratch), cells=CORES, history=history) as (running, views):
             running.take(warm)
             found = running.take(batches)
-            _check(groups, files, views["totals"], Path(scratch, "totals"))
-            return Size(groups, int(found.batches[-1].own["state_bytes"]), found)
+            rows = _check(groups, files, views["totals"], Path(scratch, "totals"))
+            return Size(groups, int(found.batches[-1].own["state_bytes"]), replace(found, answer_rows=rows))
 
 
 def _history(spark: SparkSession, groups: int) -> DataFrame:
     return spark.range(groups).selectExpr("id AS item", f"{AMOUNT} AS amount")
 
 
-def _check(groups: int, files: EventFiles, view: DataFrame, written: Path) -> None:
-    """Through files: ten million rows need not pass through this process."""
+def _check(groups: int, files: EventFiles, view: DataFrame, written: Path) -> int:
+    """How many rows are right. Through files: ten million rows need not pass through this process."""
     view.write.parquet(str(written))
     given = [groups, f"{files.folder}/sales/*.parquet", f"{written}/*.parquet"]
     connection = duckdb.connect()
@@ -87,3 +87,4 @@ def _check(groups: int, files: EventFiles, view: DataFrame, written: Path) -> No
     right, ours, missing = connection.execute(REFEREE, given).fetchall()[0]
     if missing or right != ours or not right:
         raise WrongAnswerError(f"totals on Spark of {groups:,} keys: {ours:,} rows for {right:,}, {missing:,} missing")
+    return int(ours)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from bench.engine.answers import answer, check
@@ -12,9 +13,11 @@ from bench.spark.events import EventFiles, event_tables, write_events
 from bench.spark.machine import apart
 from bench.spark.run import Stretch, maintained, script_of, shown, spark_with
 from viewlet.workloads import bulk
+from viewlet.workloads.bulk import BulkStream
 from viewlet.workloads.queries import FINANCE, PAPER_QUERIES
 
 ROWS = 100_000  # to a file
+FEW, FIRST = 100, 200  # rows to each of the first files, in which the JVM compiles what plans a micro-batch; how many
 NOT_READ = 101_000  # rows of part, supplier and partsupp, which come first
 
 
@@ -46,19 +49,27 @@ CELLS = (LARGER_ON_ONE_CORE, LARGER_ONE_CELL, LARGER_TWO_CELLS)
 
 @dataclass(frozen=True)
 class Stream:
-    """A query's stream of so many files, and where they are."""
+    """A query's stream, and the files that it is in: ``first`` ones of few rows, then those that count."""
 
     workload: Workload
     files: EventFiles
+    first: int
 
     @property
     def name(self) -> str:
         return self.workload.name
 
+    def until(self, files: int) -> BulkStream:
+        """The events up to the end of so many files of those that count."""
+        return self.workload.stream.between(0, self.first * FEW + files * ROWS)
 
-def stream_of(name: str, files: int, folder: Path) -> Stream:
-    w = _workload(name, files * ROWS)
-    return Stream(w, write_events(folder / name, event_tables(w.stream, ROWS)))
+
+def stream_of(name: str, files: int, folder: Path, first: int = FIRST) -> Stream:
+    few = first * FEW
+    w = _workload(name, few + files * ROWS)
+    small, large = w.stream.between(0, few), w.stream.between(few, len(w.stream))
+    tables = chain(event_tables(small, FEW), event_tables(large, ROWS))
+    return Stream(w, write_events(folder / name, tables), first)
 
 
 def _workload(name: str, events: int) -> Workload:
@@ -72,19 +83,22 @@ def _workload(name: str, events: int) -> Workload:
 
 def throughput(stream: Stream, setup: Setup, warm: int, batches: int) -> Stretch:
     """The micro-batches after ``warm`` others, in which the JVM compiles its code."""
-    needed = (warm + batches) * setup.files_to_a_batch
-    query, right = stream.workload.query, answer(stream.workload, stream.workload.stream.between(0, needed * ROWS))
-    found, rows = apart(setup.pinned, _measured, query.name, stream.files, setup, warm, batches)
-    check(f"{query.name} on Spark, {setup.title}, after {needed * ROWS:,} events", rows, right)
-    return found
+    events = stream.until((warm + batches) * setup.files_to_a_batch)
+    before = stream.first // setup.files_to_a_batch
+    found, rows = apart(setup.pinned, _measured, stream.name, stream.files, setup, before, warm, batches)
+    check(f"{stream.name} on Spark, {setup.title}, after {len(events):,} events", rows, answer(stream.workload, events))
+    return replace(found, answer_rows=len(rows))
 
 
-def _measured(name: str, files: EventFiles, setup: Setup, warm: int, batches: int) -> tuple[Stretch, list[Row]]:
+def _measured(
+    name: str, files: EventFiles, setup: Setup, before: int, warm: int, batches: int
+) -> tuple[Stretch, list[Row]]:
     script, many = script_of(PAPER_QUERIES[name]), setup.files_to_a_batch
     with (
         tempfile.TemporaryDirectory(dir=files.folder.parent) as scratch,
         spark_with(setup.cores) as spark,
         maintained(spark, script, files, Path(scratch), cells=setup.cells, files_to_a_batch=many) as (running, views),
     ):
+        running.take(before)
         running.take(warm)
         return running.take(batches), shown(views[name])

@@ -25,7 +25,10 @@ from viewlet.engines.native.build import find_compiler
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")]
-PAGES += [ROOT / "docs" / name for name in ("from-scratch.md", "native.md", "ordered.md", "spark.md", "sql.md")]
+PAGES += [
+    ROOT / "docs" / f"{name}.md"
+    for name in ("benchmarks", "from-scratch", "native", "ordered", "spark", "sql", "workloads")
+]
 NEEDS_COMPILER = pytest.mark.skipif(find_compiler() is None, reason="no C++ compiler")
 ON_SPARK = pytest.mark.xdist_group("spark")
 RUN = [
@@ -35,6 +38,7 @@ RUN = [
     ROOT / "docs" / "ordered.md",
     pytest.param(ROOT / "docs" / "spark.md", marks=ON_SPARK),
     ROOT / "docs" / "sql.md",
+    ROOT / "docs" / "workloads.md",
 ]
 SHOWN = ("text", "cpp")  # the languages of what a block prints
 SQL_PAGE = ROOT / "docs" / "sql.md"

@@ -1,0 +1,105 @@
+"""README's figures, from the committed file of results: ``python -m bench.report.readme`` writes them anew."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+from pathlib import Path
+
+from bench.report.blocks import Cell
+from bench.report.digits import NOTHING, amount, times
+from bench.report.document import best_peers
+from bench.report.experiments import EXPERIMENTS
+from bench.report.markdown import table_lines
+from bench.report.ratios import OURS, STRATEGIES, Ratio, is_cut, over_peers, over_strategies
+from bench.report.tables import BOUNDED, shown_query
+from bench.results import ROOT, Results
+
+LATEST = ROOT / "bench" / "results" / "latest.json"
+README = ROOT / "README.md"
+BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
+WIDTH = 120
+HEADER = ("query", "events per CPU second", "over re-evaluation", "over DuckDB", "over the best peer")
+SPARK = "Spark: "  # how the titles of its experiments begin
+
+
+def figures(results: Results) -> str:
+    """What stands between the markers."""
+    parts = [_where(results), table_lines(HEADER, tuple(_rows(results))), _meaning(results)]
+    if spark := list(_spark(results)):
+        parts += ["On Spark:", "\n".join(spark)]
+    return "\n\n".join(parts)
+
+
+def with_figures(page: str, results: Results) -> str:
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    if not after:
+        raise ValueError(f"the page has no {BEGIN} … {END}")
+    return f"{before}{BEGIN}\n{figures(results)}\n{END}{after}"
+
+
+def _where(results: Results) -> str:
+    about, machine = results.about, results.about.machine
+    return _filled(
+        f"Measured by `{about.command}` on {about.started[:10]}, commit {about.commit}, on a machine with "
+        f"{machine.cores} cores ({machine.processor}, {machine.compiler}); {about.load_before:.1f} processes wanted a "
+        f"core in the minute before, {about.load_after:.1f} in the last one. The view is fresh after every event, and "
+        "every answer was compared with DuckDB's."
+    )
+
+
+def _rows(results: Results) -> Iterable[tuple[Cell, ...]]:
+    ratios = {(ratio.query, ratio.over): ratio for ratio in over_strategies(results)}
+    closest = best_peers(over_peers(results))
+    for ours in (m for m in results.of(STRATEGIES) if m.contestant == OURS):
+        yield (
+            Cell(shown_query(ours.query), is_word=True),
+            Cell(amount(ours.value, ours.unit) + BOUNDED * is_cut(ours)),
+            _cell(ratios.get((ours.query, "reevaluate"))),
+            _cell(ratios.get((ours.query, "duckdb"))),
+            _cell(closest.get(ours.query), is_named=True),
+        )
+
+
+def _cell(ratio: Ratio | None, is_named: bool = False) -> Cell:
+    if ratio is None:
+        return Cell(NOTHING)
+    return Cell(times(ratio.value) + BOUNDED * is_cut(ratio.theirs), ratio.over if is_named else "")
+
+
+def _meaning(results: Results) -> str:
+    said = (
+        "The first columns are the bare triggers, as the paper measured them, and how many times as fast they are as "
+        "the same program running the query again, and as DuckDB doing so."
+    )
+    if over_peers(results):
+        said += (
+            " The last one is a database as you use it, fed from Python, and how many times as fast it is as the peer "
+            "that comes closest, where peers were run."
+        )
+    if any(is_cut(ratio.theirs) for ratio in over_strategies(results)):
+        said += f" {BOUNDED} One was stopped by the clock; triggers are compared over the events that both took."
+    return _filled(f"{said} [docs/benchmarks.md](docs/benchmarks.md) says more, and how to get a whole report.")
+
+
+def _spark(results: Results) -> Iterable[str]:
+    """One line for each experiment: who, and the figure of each query."""
+    for experiment in (e for e in EXPERIMENTS if e.title.startswith(SPARK)):
+        found = [m for m in results.measurements if m.experiment in experiment.names and m.value is not None]
+        if found:
+            told = (f"{m.contestant}, {shown_query(m.query)}: {amount(m.value, m.unit)}" for m in found)
+            of = f"{experiment.title.removeprefix(SPARK)}, {found[0].unit}, fresh after {found[0].freshness}"
+            yield _filled(f"- {of}: {'; '.join(told)}", indent="  ")
+
+
+def _filled(text: str, indent: str = "") -> str:
+    return textwrap.fill(text, WIDTH, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
+
+
+def main(results: Path = LATEST, readme: Path = README) -> None:
+    readme.write_text(with_figures(readme.read_text("utf-8"), Results.read(results)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
