@@ -29,7 +29,7 @@ def main(directory: str, events: int = 100_000) -> None:
     views = maintain(spark, SCRIPT, sources, f"{directory}/checkpoint", trigger={"availableNow": True})
     views.query.awaitTermination()
     for progress in views.progress:
-        print(f"batch {progress['batch']}: {progress['rows']} rows in {progress['seconds']:.2f} s")
+        print(f"batch {progress['batch']}: {progress['rows']} rows in {progress['job_seconds']:.2f} s")
     for name in views:
         print(name)
         views[name].orderBy("broker_id").show()

