@@ -154,6 +154,7 @@ def _stream(peer: Peer, w: Workload) -> BulkStream:
 def alike(told: Sequence[Sequence[Any]], right: Sequence[Row]) -> tuple[list[Row], list[Row]]:
     """Both with the same types: JSON has no dates and decimals, and some peers have no decimals either.
 
+    >>> from decimal import Decimal
     >>> alike([[1, "2.50", "1995-03-15"]], [(1, Decimal("2.50"), dt.date(1995, 3, 15))])[0]
     [(1, Decimal('2.50'), datetime.date(1995, 3, 15))]
     >>> alike([[1, 2.5]], [(1, Decimal("2.50"))])
