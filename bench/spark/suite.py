@@ -35,7 +35,7 @@ class Length:
     groups: tuple[int, ...]
 
 
-MINUTES = Length(first=40, warm=15, batches=12, groups=(100_000, 1_000_000))
+MINUTES = Length(first=30, warm=12, batches=10, groups=(100_000, 1_000_000))
 HOURS = Length(first=200, warm=60, batches=40, groups=(100_000, 1_000_000, 10_000_000))
 SMALL = 3  # times as many of the micro-batches that have few rows: they are short, and compiled code matters more
 
@@ -44,10 +44,11 @@ def measure(settings: Settings, say: Say) -> Iterator[Found]:
     length = HOURS if settings.full else MINUTES
     queries = [name for name in QUERIES if name in settings.queries]
     for name in queries:
-        for part in (_throughput, _overhead, _recompute):
+        for part in (_throughput, _recompute):
             yield from _with_scratch(part, name, length, say)
-    for name in queries[:1]:
-        yield from _with_scratch(_executors, name, length, say)
+    for name in queries if settings.full else queries[:1]:
+        for part in (_overhead, _executors):
+            yield from _with_scratch(part, name, length, say)
     if queries:
         yield from _with_scratch(_scale, "totals", length, say)
 
