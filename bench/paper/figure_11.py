@@ -17,6 +17,7 @@ from bench.engine.triggers import Triggers
 from bench.engine.workload import SEED, Row, Workload
 from bench.paper.printed import CONSTANT_WITH_SCALE
 from bench.paper.programs import generated
+from bench.report.digits import scaled
 from bench.results import Measurement, Series
 from bench.suite import Found, Say
 from viewlet.workloads import bulk
@@ -118,8 +119,8 @@ def deviation(name: str, curve: Sequence[Point]) -> Iterator[str]:
     if len(curve) < 2:
         return
     told = (
-        f"Figure 11, {name.upper()}, {low.part}: {low.rate:,.3g} events per CPU second at scale factor {low.scale:g}, "
-        f"{high.rate:,.3g} at {high.scale:g}. The paper, {CONSTANT_WITH_SCALE}"
+        f"Figure 11, {name.upper()}, {low.part}: {scaled(low.rate)} events per CPU second at scale factor "
+        f"{low.scale:g}, {scaled(high.rate)} at {high.scale:g}. The paper, {CONSTANT_WITH_SCALE}"
     )
     constant = max(rates) <= ROUGHLY * min(rates)
     if name == "q22" and low.part == WHOLE and constant:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from bench.paper.course import Course
 from bench.paper.printed import CLAIMS, FIGURE_7, Claim
 from bench.paper.programs import SCANS
+from bench.report.digits import scaled
 from viewlet.compiler.strategy import COST as COST_BASED
 from viewlet.compiler.strategy import OPTIMIZED as HEURISTIC
 from viewlet.compiler.strategy import STRATEGIES
@@ -42,7 +43,7 @@ def _overtaken(query: str, courses: Courses) -> Iterator[str]:
     for name in (name for name in STRATEGIES if {name, OPTIMIZED} <= courses.keys()):
         times = ratio(courses[name], courses[OPTIMIZED])
         if times > CLEARLY:
-            told = f"{query.upper()}: {name} is {times:,.3g} times as fast as {OPTIMIZED} over the same events."
+            told = f"{query.upper()}: {name} is {scaled(times)} times as fast as {OPTIMIZED} over the same events."
             yield f"{told} {_both(name, OPTIMIZED, courses)}"
 
 
@@ -54,10 +55,10 @@ def _misjudged(query: str, courses: Courses) -> Iterator[str]:
     if times <= AS_FAST:
         return
     scanned = [courses[f"{name}{SCANS}"] for name in (COST, OPTIMIZED) if f"{name}{SCANS}" in courses]
-    beside = f"; with scans cost is {ratio(*scanned):,.3g} times as fast as optimized" if len(scanned) == 2 else ""
+    beside = f"; with scans cost is {scaled(ratio(*scanned))} times as fast as optimized" if len(scanned) == 2 else ""
     yield (
-        f"{query.upper()}: with ordered access paths the cost model of §5.1 takes a program that is {times:,.3g} times "
-        f"slower than optimized{beside}."
+        f"{query.upper()}: with ordered access paths the cost model of §5.1 takes a program that is {scaled(times)} "
+        f"times slower than optimized{beside}."
     )
 
 
@@ -81,10 +82,10 @@ def holds(claim: Claim, times: float) -> bool:
 
 
 def _told(claim: Claim, times: float) -> str:
-    theirs = f"{claim.times:,.3g} times as fast" if claim.times is not None else f"{claim.shape}"
+    theirs = f"{scaled(claim.times)} times as fast" if claim.times is not None else f"{claim.shape}"
     return (
         f"{claim.query.upper()}, {claim.first} beside {claim.second}: in the paper {theirs} ({claim.said}); here "
-        f"{times:,.3g} times as fast over the same events."
+        f"{scaled(times)} times as fast over the same events."
     )
 
 
@@ -116,8 +117,8 @@ def _ordered(claim: Claim, times: float, courses: Courses) -> str:
     faster = [ratio(courses[n], c) for n, c in ((claim.first, first), (claim.second, second))]
     return (
         f"Ordered access paths make the difference, which the paper does not have: they make {claim.first} "
-        f"{faster[0]:,.3g} times as fast and {claim.second} {faster[1]:,.3g} times. With the paper's scans it is "
-        f"{scanned:,.3g} times, as the paper has it."
+        f"{scaled(faster[0])} times as fast and {claim.second} {scaled(faster[1])} times. With the paper's scans it is "
+        f"{scaled(scanned)} times, as the paper has it."
     )
 
 
@@ -131,7 +132,7 @@ def _still_falling(claim: Claim, times: float, second: Course) -> str:
         return ""
     return (
         f"{claim.second} was stopped after {second.events:,} events, {second.reached:.2%} of the stream, where "
-        f"the state is small, and was falling: from {former:,.3g} to {latter:,.3g} events per CPU "
+        f"the state is small, and was falling: from {scaled(former)} to {scaled(latter)} events per CPU "
         "second. The paper's ran for an hour."
     )
 
@@ -143,8 +144,8 @@ def _beside_the_printed(claim: Claim, first: Course, second: Course) -> str:
     printed = FIGURE_7[claim.query]
     ours, theirs = first.rate / printed.dbtoaster, second.rate / printed.depth_0
     return (
-        f"Beside the printed rates {claim.first} is {ours:,.3g} times as fast and {claim.second}, after "
-        f"{second.reached:.2%} of the stream, {theirs:,.3g} times."
+        f"Beside the printed rates {claim.first} is {scaled(ours)} times as fast and {claim.second}, after "
+        f"{second.reached:.2%} of the stream, {scaled(theirs)} times."
     )
 
 
@@ -152,6 +153,6 @@ def _both(first: str, second: str, courses: Courses) -> str:
     """What is known of two: how fast, and with how much memory."""
     mine, theirs = courses[first], courses[second]
     return (
-        f"{first} took {mine.rate:,.3g} events per CPU second with {mine.parts[-1].bytes / 1e6:.3g} MB of maps at the "
-        f"end, {second} {theirs.rate:,.3g} with {theirs.parts[-1].bytes / 1e6:.3g} MB."
+        f"{first} took {scaled(mine.rate)} events per CPU second with {scaled(mine.parts[-1].bytes / 1e6)} MB of maps "
+        f"at the end, {second} {scaled(theirs.rate)} with {scaled(theirs.parts[-1].bytes / 1e6)} MB."
     )

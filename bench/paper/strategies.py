@@ -16,6 +16,7 @@ from bench.engine.workload import Row, Workload
 from bench.paper.apart import apart
 from bench.paper.course import FIRST, PARTS, Course, Part
 from bench.paper.programs import Generated
+from bench.report.digits import scaled
 from bench.results import Measurement
 
 EXPERIMENT, SAME_POINT = "figure-7", "same-point"
@@ -142,6 +143,6 @@ def same_point(query: str, contestant: str, course: Course, optimized: Course) -
         unit="times as fast",
         events=stop - start,
         reached=stop / course.length,
-        note=f"over events {start:,} to {stop:,} of {course.length:,}: optimized {theirs:.3g} events per CPU second, "
-        f"{contestant} {mine:.3g}",
+        note=f"over events {start:,} to {stop:,} of {course.length:,}: optimized {scaled(theirs)} events per CPU "
+        f"second, {contestant} {scaled(mine)}",
     )

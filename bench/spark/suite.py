@@ -35,7 +35,7 @@ class Length:
     groups: tuple[int, ...]
 
 
-MINUTES = Length(first=30, warm=12, batches=10, groups=(100_000, 1_000_000))
+MINUTES = Length(first=20, warm=8, batches=8, groups=(100_000, 1_000_000))
 HOURS = Length(first=200, warm=60, batches=40, groups=(100_000, 1_000_000, 10_000_000))
 SMALL = 3  # times as many of the micro-batches that have few rows: they are short, and compiled code matters more
 
