@@ -147,7 +147,8 @@ class Results:
     def write(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         told = {"format": FORMAT, **dataclasses.asdict(self)}
-        path.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        body = ",\n".join(f"{json.dumps(name)}: {_lines(value)}" for name, value in told.items())
+        path.write_text(f"{{\n{body}\n}}\n", encoding="utf-8")
 
     @staticmethod
     def read(path: Path) -> Results:
@@ -163,6 +164,13 @@ class Results:
             [_grid(grid) for grid in told["grids"]],
             list(told["notes"]),
         )
+
+
+def _lines(value: Any) -> str:
+    """JSON with a line for each item of a list, so that two files can be told apart by any tool."""
+    if not isinstance(value, list):
+        return json.dumps(value, ensure_ascii=False)
+    return "[\n" + ",\n".join(json.dumps(item, ensure_ascii=False) for item in value) + "\n]"
 
 
 def _grid(told: dict[str, Any]) -> Grid:

@@ -17,7 +17,7 @@ class Settings:
     """How much to measure: by default, minutes; ``full`` takes the paper's whole streams and scale factors: hours."""
 
     queries: tuple[str, ...] = tuple(PAPER_QUERIES)
-    seconds: float = 1.6  # of CPU, for a contestant that is too slow for the whole stream
+    seconds: float = 1.2  # of CPU, for a contestant that is too slow for the whole stream
     full: bool = False
 
 
