@@ -21,13 +21,14 @@ BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 WIDTH = 120
 HEADER = ("query", "events per CPU second", "over re-evaluation", "over DuckDB", "over the best peer")
 SPARK = "Spark: "  # how the titles of its experiments begin
+ON_SPARK = "On Spark, in a JVM that has just started; [docs/spark.md](docs/spark.md) has figures of one that is warm:"
 
 
 def figures(results: Results) -> str:
     """What stands between the markers."""
     parts = [_where(results), table_lines(HEADER, tuple(_rows(results))), _meaning(results)]
     if spark := list(_spark(results)):
-        parts += ["On Spark:", "\n".join(spark)]
+        parts += [_filled(ON_SPARK), "\n".join(spark)]
     return "\n\n".join(parts)
 
 

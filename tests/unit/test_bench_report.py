@@ -283,7 +283,6 @@ def test_figures_are_put_between_the_markers() -> None:
         with_figures("a page without them", synthetic())
 
 
-@pytest.mark.skipif(not LATEST.exists(), reason="no results are committed yet")
 def test_the_readme_has_the_figures_of_the_committed_results() -> None:
     text = README.read_text("utf-8")
     assert text == with_figures(text, Results.read(LATEST)), "run python -m bench.report.readme"
