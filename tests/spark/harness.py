@@ -99,13 +99,19 @@ def _write_relation(relation: Relation, batches: Batches, folder: Path) -> None:
 
 
 def write_events(relation: Relation, batch: Sequence[Event], file: Path, number: int) -> None:
-    """One file of a stream; Spark takes files by their age, so each is a second younger than the one before."""
+    """One file of a stream; Spark takes files by their age, so each is a second younger than the one before.
+
+    It appears whole and with that age: a query that is running would take one of today for the youngest there will be,
+    and pass over those after it.
+    """
+    hidden = file.with_name(f".{file.name}")
     events = [(row, 1 if op == "+" else -1) for op, name, row in batch if name == relation.name]
     columns = {
         c.name: pa.array([row[i] for row, _ in events], arrow_type(c.type)) for i, c in enumerate(relation.columns)
     }
-    pq.write_table(pa.table({**columns, "op": pa.array([op for _, op in events], pa.int32())}), file)
-    os.utime(file, (1_700_000_000 + number, 1_700_000_000 + number))
+    pq.write_table(pa.table({**columns, "op": pa.array([op for _, op in events], pa.int32())}), hidden)
+    os.utime(hidden, (1_700_000_000 + number, 1_700_000_000 + number))
+    hidden.rename(file)
 
 
 def published_rows(checkpoint: Path, views: Sequence[str]) -> Mapping[int, dict[str, Counter[Row]]]:

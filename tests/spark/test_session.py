@@ -39,6 +39,8 @@ def test_a_local_session_is_quiet_private_and_tries_tasks_again(spark: SparkSess
     assert spark.sparkContext.master == "local[2,4]"
     assert conf.get("spark.driver.host") == conf.get("spark.driver.bindAddress") == "127.0.0.1"
     assert conf.get("spark.ui.enabled") == "false"
+    assert conf.get("spark.python.unix.domain.socket.enabled") == "true"
+    assert conf.get("spark.python.daemon.module") == "viewlet.spark.daemon"
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
 
 
@@ -62,6 +64,18 @@ def test_masters(given: str, taken: str) -> None:
     settings = _settings(given)
     assert settings["spark.master"] == taken
     assert ("spark.driver.host" in settings) == (given != taken), "a cluster must find its driver"
+
+
+def test_a_worker_that_is_sent_home_goes_without_a_word() -> None:
+    code = """
+import socket
+from viewlet.spark import daemon
+ours, sparks = socket.socketpair()
+sparks.close()
+print(daemon.work(ours, True))
+"""
+    ran = python(code, PYTHON_DAEMON_KILL_WORKER_ON_FLUSH_FAILURE="1")  # as Spark says to its daemon
+    assert (ran.stdout, ran.stderr) == ("1\n", "")
 
 
 # -- Java --------------------------------------------------------------------------------------------------------------

@@ -57,6 +57,10 @@ def test_a_run_writes_results_and_reports(tmp_path: Path) -> None:
     assert "one: q3, optimized …\none: figure-7, q3, optimized: 8.00 M events/CPU s, noise 4 %\n" in said.getvalue()
 
 
+def test_help_says_how_long_a_measurement_takes() -> None:
+    assert f"[default: ({Settings().seconds:g})]" in " ".join(viewlet("paper", "--help").output.split())
+
+
 def test_a_wrong_answer_keeps_what_there_is_and_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench.run, "load", lambda name: wrong if name == "peers" else right)
     result = viewlet("all", "--out", tmp_path, "--queries", "q3,bsv")

@@ -20,7 +20,7 @@ from viewlet.spark.chain import Manifest
 from viewlet.spark.client import new_run
 from viewlet.spark.cluster import batches_done, on_cluster, save_manifest, state_of, stop_cells
 from viewlet.spark.manifest import RETAINED_BATCHES
-from viewlet.spark.pipeline import Artefacts, Pipeline, pipeline_of, prepare, works
+from viewlet.spark.pipeline import Artefacts, Pipeline, Works, pipeline_of, prepare, works
 from viewlet.spark.route import Slots, check_source, events, route, slots_of, spark_type, without_the_obvious
 from viewlet.spark.runner import HISTORY, OPENING, Runner, run_batch
 from viewlet.spark.stage import NOBODY
@@ -62,9 +62,7 @@ def maintain(
     place = _place(checkpoint)
     artefacts = on_cluster(spark, partial(_prepared, place, script, pipeline.asked, strategy, dialect))
     slots = _slots(pipeline)
-    run = new_run(Store.of(place), "127.0.0.1" if _is_local(spark) else "")  # for whom cells listen
-    tasks = _cores(spark) if _is_local(spark) else pipeline.grid.cells
-    runner = Runner(works(pipeline, run, tasks, slots.names, artefacts), place, retain)
+    runner = Runner(_works(spark, pipeline, place, slots, artefacts), place, retain)
     try:
         _load(spark, pipeline, slots, runner, sources, history or {})
         routed = route(pipeline.grid, slots, pipeline.relations, streams) if streams else _nothing(spark, runner, slots)
@@ -73,6 +71,13 @@ def maintain(
         on_cluster(spark, partial(stop_cells, place, runner.works.run))
         raise
     return Views(spark, pipeline, runner, query)
+
+
+def _works(spark: SparkSession, pipeline: Pipeline, place: str, slots: Slots, artefacts: Artefacts) -> Works:
+    """Where Spark is all on this machine, cells listen for nobody else, and more tasks than cores only cost time."""
+    local = _is_local(spark)
+    run = new_run(Store.of(place), "127.0.0.1" if local else "")
+    return works(pipeline, run, _cores(spark) if local else pipeline.grid.cells, slots.names, artefacts)
 
 
 def _start(rows: DataFrame, runner: Runner, trigger: Mapping[str, Any] | None, name: str | None) -> StreamingQuery:

@@ -122,7 +122,7 @@ def _messages(messages: Iterator[Message]) -> Batches:
 
 def _feed_cells(turn: Turn, batches: Batches) -> Iterator[Message]:
     by_cell: dict[int, list[pa.RecordBatch]] = defaultdict(list)
-    for batch in batches:
+    for batch in (batch for batch in batches if batch.num_rows):
         for cell, rows in _parted(batch, "cell") if "cell" in batch.schema.names else [(0, batch)]:
             by_cell[cell].append(rows)
     yield from chain.from_iterable(_at_once(partial(_feed_cell, turn), by_cell))
@@ -196,9 +196,9 @@ def _feed_merge_cells(turn: Turn, batches: Batches) -> Iterator[Message]:
 
 def _at_once(feed: Callable[[int, list[A]], B], by_cell: Mapping[int, list[A]]) -> list[B]:
     """Cells are processes of their own: none waits for another's disk."""
-    if len(by_cell) == 1:
-        return [feed(*only) for only in by_cell.items()]
-    with ThreadPoolExecutor(len(by_cell) or 1) as pool:
+    if len(by_cell) < 2:
+        return [feed(cell, given) for cell, given in by_cell.items()]
+    with ThreadPoolExecutor(len(by_cell)) as pool:
         return list(pool.map(feed, by_cell.keys(), by_cell.values()))
 
 
