@@ -54,9 +54,9 @@ def measure(queries: Sequence[str], full: bool, say: Say) -> Iterator[Found]:
     chosen = [name for name in queries if PAPER_QUERIES[name].schema == TPCH]
     curves: dict[tuple[str, str], list[Point]] = {}
     for scale in (*SCALES, *(LARGE if full else ())) if chosen else ():
-        events = int(FIRST_ROWS * scale + (ALL_EVENTS * scale if full else EVENTS))
-        if BYTES * events > _memory():
-            yield _left_out(scale, events)
+        events = as_many_as_fit(scale, int(ALL_EVENTS * scale) if full else EVENTS, _memory())
+        if events is None:
+            yield f"Figure 11: scale factor {scale:g} was left out: {_memory() / 1e9:.0f} GB of memory are free."
             continue
         say(f"figure 11: a stream of {events:,} events at scale factor {scale:g}")
         stream = bulk.tpch(SEED, events, scale=scale)
@@ -71,9 +71,11 @@ def measure(queries: Sequence[str], full: bool, say: Say) -> Iterator[Found]:
         yield from deviation(name, curve)
 
 
-def _left_out(scale: float, events: int) -> str:
-    needed = f"{events:,} events take about {BYTES * events / 1e9:.0f} GB"
-    return f"Figure 11: scale factor {scale:g} was left out: {needed}, and {_memory() / 1e9:.0f} GB are free."
+def as_many_as_fit(scale: float, wanted: int, memory: int) -> int | None:
+    """The rows that come first, and as many of the events after them as memory allows; None: too few."""
+    first = int(FIRST_ROWS * scale)
+    events = min(first + wanted, memory // BYTES)
+    return events if events >= first + EVENTS else None
 
 
 def measured(name: str, scale: float, stream: BulkStream) -> Iterator[Point]:

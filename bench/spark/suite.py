@@ -78,7 +78,7 @@ def _overhead(name: str, length: Length, folder: Path, say: Say) -> Iterator[Fou
 
 def _recompute(name: str, length: Length, folder: Path, say: Say) -> Iterator[Found]:
     say(f"{name} on Spark: maintained, and run again as Spark SQL, over {again.STATE:,} rows")
-    found = again.recompute(name, length.warm, length.batches, folder)
+    found = again.recompute(name, length.warm, length.batches, folder, again.MANY_BROKERS)
     experiment = "spark-recompute"
     yield _measured(experiment, name, "viewlet on Spark", found.kept, found.kept.typical * 1000, MS, again.ROWS)
     yield Measurement(

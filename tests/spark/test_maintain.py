@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from queue import Queue
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,7 +19,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 import viewlet
 from tests.spark.harness import shown, write_events
+from viewlet.errors import Error
 from viewlet.spark import Views, maintain
+from viewlet.spark.pipeline import Works
+from viewlet.spark.runner import SETTINGS
+from viewlet.spark.stage import cell_stage
 
 SALES = """
 CREATE STREAM sales (shop BIGINT NOT NULL, item VARCHAR, amount DECIMAL(10,2) NOT NULL);
@@ -155,6 +159,51 @@ def test_listeners_hear_of_every_batch_until_they_are_removed(
     views.query.processAllAvailable()
     assert views.progress[-1]["batch"] == len(BATCHES) + 1
     assert heard.empty()
+
+
+@pytest.mark.parametrize("pinned", ["true", "false"])
+def test_the_cells_are_in_the_plan_of_the_stream_while_threads_are_pinned(
+    pinned: str,
+    spark: SparkSession,
+    inbox: Path,
+    tmp_path: Path,
+    running: list[Views],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("PYSPARK_PIN_THREAD", pinned)
+    before = {setting: spark.conf.get(setting) for setting in SETTINGS}
+    sources = {"sales": sales(spark, inbox), "shops": shops(spark)}
+    views = finished(maintain(spark, SALES, sources, tmp_path / "ck", cells=2, trigger=AVAILABLE), running)
+    views.query.explain()
+    assert ("MapInArrow" in capsys.readouterr().out) == (pinned == "true")
+    assert by_city(shown(views["by_city"])) == AFTER[-1]
+    assert {setting: spark.conf.get(setting) for setting in SETTINGS} == before, "the session is the user's"
+
+
+COMMON = """
+CREATE STREAM sales (shop BIGINT NOT NULL, item VARCHAR, amount DECIMAL(10,2) NOT NULL)
+  WITH (rows = 1000000, distinct_amount = 100);
+CREATE MATERIALIZED VIEW turnover AS SELECT sum(amount) AS total, count(*) AS n FROM sales;
+"""
+
+
+def test_a_batch_of_equal_rows_is_summed_up_before_it_goes_to_the_one_cell(
+    spark: SparkSession, inbox: Path, tmp_path: Path, running: list[Views]
+) -> None:
+    nothing = [(op, "sales", (9, None, Decimal("1.00"))) for op in "+-"]
+    write_events(relation("sales"), nothing, inbox / "nothing.parquet", len(BATCHES))
+    sources = {"sales": sales(spark, inbox)}
+    views = finished(maintain(spark, COMMON, sources, tmp_path / "ck", cells=1, trigger=AVAILABLE), running)
+    assert "summed up before" in views.explain()
+    assert [p["rows"] for p in views.progress] == [2, 1, 2, 0], "what is equal is one row, what comes and goes is none"
+    assert shown(views.at(1)["turnover"]) == [(Decimal("163.50"), 4)]
+    assert shown(views["turnover"]) == [(Decimal("23.50"), 2)]
+
+
+def test_a_plan_that_runs_outside_of_its_query_says_so() -> None:
+    with pytest.raises(Error, match="not told of which batch it is"):
+        list(cell_stage(cast("Works", None), None)(iter(())))
 
 
 PAIRS = """

@@ -135,6 +135,13 @@ def test_scale_factors() -> None:
     assert "Here Q22 is none" in note
 
 
+def test_a_stream_is_as_long_as_memory_allows() -> None:
+    gigabyte = 10**9
+    assert figure_11.as_many_as_fit(10, 600_000, 10 * gigabyte) == 12_200_000
+    assert figure_11.as_many_as_fit(10, 150_000_000, 10 * gigabyte) == 50_000_000
+    assert figure_11.as_many_as_fit(10, 150_000_000, gigabyte) is None
+
+
 # -- a process of its own ----------------------------------------------------------------------------------------------
 
 

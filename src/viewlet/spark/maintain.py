@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial, reduce
 from typing import Any
 
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -22,7 +24,7 @@ from viewlet.spark.cluster import batches_done, on_cluster, save_manifest, state
 from viewlet.spark.manifest import RETAINED_BATCHES
 from viewlet.spark.pipeline import Artefacts, Pipeline, Works, pipeline_of, prepare, works
 from viewlet.spark.route import Slots, check_source, events, route, slots_of, spark_type, without_the_obvious
-from viewlet.spark.runner import HISTORY, OPENING, Runner, run_batch
+from viewlet.spark.runner import HISTORY, OPENING, SETTINGS, Runner, run_batch, through_cells
 from viewlet.spark.stage import NOBODY
 from viewlet.spark.store import Store
 from viewlet.spark.views import Views
@@ -62,11 +64,11 @@ def maintain(
     place = _place(checkpoint)
     artefacts = on_cluster(spark, partial(_prepared, place, script, pipeline.asked, strategy, dialect))
     slots = _slots(pipeline)
-    runner = Runner(_works(spark, pipeline, place, slots, artefacts), place, retain)
+    runner = Runner(_works(spark, pipeline, place, slots, artefacts), place, retain, _is_planned(spark, pipeline))
     try:
         _load(spark, pipeline, slots, runner, sources, history or {})
         routed = route(pipeline.grid, slots, pipeline.relations, streams) if streams else _nothing(spark, runner, slots)
-        query = _start(without_the_obvious(pipeline.grid, routed), runner, trigger, name)
+        query = _start(spark, without_the_obvious(pipeline.grid, routed), runner, trigger, name)
     except BaseException:
         on_cluster(spark, partial(stop_cells, place, runner.works.run))
         raise
@@ -80,26 +82,60 @@ def _works(spark: SparkSession, pipeline: Pipeline, place: str, slots: Slots, ar
     return works(pipeline, run, _cores(spark) if local else pipeline.grid.cells, slots.names, artefacts)
 
 
-def _start(rows: DataFrame, runner: Runner, trigger: Mapping[str, Any] | None, name: str | None) -> StreamingQuery:
+def _is_planned(spark: SparkSession, pipeline: Pipeline) -> bool:
+    """Whether the cells can be in the stream's own plan, rather than in one that each batch makes anew.
+
+    Then tasks learn of their batch from a property of Spark's job, which Connect does not let us set, and which is the
+    job's only while a thread of Python's is one of Java's. And Spark takes a stream's groupBy for one over all batches.
+    """
+    pinned = os.environ.get("PYSPARK_PIN_THREAD", "true").lower() == "true"
+    return _context(spark) is not None and pinned and not pipeline.grid.preaggregate
+
+
+def _start(
+    spark: SparkSession, rows: DataFrame, runner: Runner, trigger: Mapping[str, Any] | None, name: str | None
+) -> StreamingQuery:
+    rows = through_cells(rows, runner.works) if runner.planned else rows
     writer = rows.writeStream.foreachBatch(runner).option("checkpointLocation", runner.checkpoint)
     writer = writer.trigger(**trigger) if trigger else writer
-    return (writer.queryName(name) if name else writer).start()
+    with _set(spark, SETTINGS):
+        return (writer.queryName(name) if name else writer).start()
+
+
+@contextmanager
+def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """For what starts meanwhile: a query has its own copy of the session's settings."""
+    before = {setting: spark.conf.get(setting, None) for setting in settings}
+    for setting, value in settings.items():
+        spark.conf.set(setting, value)
+    try:
+        yield
+    finally:
+        for setting, earlier in before.items():
+            if earlier is None:
+                spark.conf.unset(setting)
+            else:
+                spark.conf.set(setting, earlier)
 
 
 def _cores(spark: SparkSession) -> int:
     """How many tasks Spark runs at once, which Connect does not say."""
-    try:
-        return spark.sparkContext.defaultParallelism
-    except PySparkException:
-        return DEFAULT_CELLS
+    context = _context(spark)
+    return DEFAULT_CELLS if context is None else context.defaultParallelism
 
 
 def _is_local(spark: SparkSession) -> bool:
     """Spark is all on this machine: nobody else need reach the cells, and no cores will join later."""
+    context = _context(spark)
+    return context is not None and (context.master or "").startswith("local")
+
+
+def _context(spark: SparkSession) -> SparkContext | None:
+    """None for a session of Spark Connect."""
     try:
-        return (spark.sparkContext.master or "").startswith("local")
+        return spark.sparkContext
     except PySparkException:
-        return False
+        return None
 
 
 def _place(checkpoint: str | os.PathLike[str] | None) -> str:

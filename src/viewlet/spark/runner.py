@@ -22,13 +22,13 @@ from viewlet.spark.client import Answer
 from viewlet.spark.manifest import clean, newest_manifest, publish, read_manifest, write_manifest
 from viewlet.spark.pipeline import Works
 from viewlet.spark.route import OP
-from viewlet.spark.stage import OUTPUT, Message, Turn, answers, cell_stage, merge_stage
+from viewlet.spark.stage import OUTPUT, TURN, Message, Turn, answers, cell_stage, merge_stage
 from viewlet.spark.store import Store, digest
 
 OPENING, HISTORY = -2, -1  # the batches before Spark's first: static tables, and what was there before the stream
 ATTEMPTS = 5  # at a batch
 GIVEN_UP = "indeterminate output"  # says Spark where part of a job would see other rows than the rest
-SETTINGS = {
+SETTINGS = {  # of the query's session
     # without a limit in bytes, Spark does not add up the bytes of an Arrow batch at every row: a third of a task's time
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     # so that even with texts of 200,000 letters each a batch stays below what Arrow can hold
@@ -47,18 +47,18 @@ class Runner:
     works: Works
     checkpoint: str
     retain: int
+    planned: bool  # the cells are in the stream's own plan: what it gives are their answers
     last: Manifest | None = None
     named: dict[int, frozenset[str]] = field(default_factory=dict)  # by batch: the files that its manifest names
     recent: deque[Mapping[str, Any]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
-        for setting, value in SETTINGS.items():
-            rows.sparkSession.conf.set(setting, value)  # a session of the query's own
         store = Store(self.works.run.store)
         offsets = digest(Store(self.checkpoint).read(f"offsets/{batch}"))
         manifest = _done(store, batch, offsets)
         if manifest is None:
-            manifest = run_batch(rows, self.works, self._before(store, batch), batch, offsets)
+            before = self._before(store, batch)
+            manifest = run_batch(rows, self.works, before, batch, offsets, planned=self.planned)
             write_manifest(store, manifest)
         else:
             publish(store, manifest)  # the attempt before may have died just before it did
@@ -89,22 +89,31 @@ def _done(store: Store, batch: int, offsets: str) -> Manifest | None:
     return found if found is not None and found.offsets == offsets else None
 
 
-def run_batch(rows: DataFrame, works: Works, before: Manifest | None, batch: int, offsets: str) -> Manifest:
+def run_batch(
+    rows: DataFrame, works: Works, before: Manifest | None, batch: int, offsets: str, *, planned: bool = False
+) -> Manifest:
     """Route, apply, merge: one Spark job, whose answers are the batch's manifest."""
     started = time.monotonic()
     seen = before.addresses if before and before.run == works.run.id else {}  # others' cells do not talk to us
     chains = dict(before.cells) if before else {}
     turn = Turn(works, batch, {name: chain.packed() for name, chain in chains.items()}, seen)
-    done = _by_cell(rows, works).mapInArrow(cell_stage(turn), OUTPUT)
-    if works.merge_cells:
-        done = _in_tasks(done, works, works.merge_cells, "part").mapInArrow(merge_stage(turn), OUTPUT)
-    found = _consistent(done)
+    if planned:
+        rows.sparkSession.sparkContext.setLocalProperty(TURN, turn.to_text())
+    found = _consistent(rows if planned else through_cells(rows, works, turn.to_text()))
     for answer in found:
         chains[answer.cell] = chains.get(answer.cell, Chain()).followed(answer.log, answer.snapshot)
     addresses = {**turn.addresses, **{a.cell: a.address for a in found}}
     held = {**(before.progress["state_by_cell"] if before else {}), **{a.cell: a.state_bytes for a in found}}
     progress = _progress(batch, works, found, held, time.monotonic() - started)
     return Manifest(batch, offsets, chains, addresses, progress, works.run.id)
+
+
+def through_cells(rows: DataFrame, works: Works, turn: str | None = None) -> DataFrame:
+    """Routed rows in, what the cells answer out. Unless the turn is given, Spark's job must say which one it is."""
+    done = _by_cell(rows, works).mapInArrow(cell_stage(works, turn), OUTPUT)
+    if not works.merge_cells:
+        return done
+    return _in_tasks(done, works, works.merge_cells, "part").mapInArrow(merge_stage(works, turn), OUTPUT)
 
 
 def _by_cell(rows: DataFrame, works: Works) -> DataFrame:

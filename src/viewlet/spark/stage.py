@@ -6,6 +6,7 @@ changes of a view that no cell has whole travel as Arrow bytes, so that Spark mo
 
 from __future__ import annotations
 
+import base64
 import gc
 import json
 from collections import defaultdict
@@ -18,8 +19,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark import TaskContext
 
-from viewlet.errors import CorruptError, DataError, OverflowError_
+from viewlet.errors import CorruptError, DataError, Error, OverflowError_
 from viewlet.spark.chain import Address, Chain
 from viewlet.spark.client import Answer, Artefact, Rows, Split, Ticket, apply, part_rows
 from viewlet.spark.pipeline import Arrival, Works
@@ -29,6 +31,7 @@ OUTPUT = "part int, kind string, name string, body binary"
 SCHEMA = pa.schema([("part", pa.int32()), ("kind", pa.string()), ("name", pa.string()), ("body", pa.binary())])
 ANSWER, PARTIAL, OPEN, REFUSED = "answer", "partial", "open", "refused"
 NOBODY = -1  # the copy of a row that only opens its cell
+TURN = "viewlet.turn"  # a property of Spark's job, for tasks whose plan was made before anybody knew of the batch
 HOPELESS = (DataError, OverflowError_, CorruptError)  # what another attempt would not mend
 
 Batches = Iterator[pa.RecordBatch]
@@ -52,6 +55,17 @@ class Turn:
     batch: int
     chains: Mapping[str, bytes]  # packed
     addresses: Mapping[str, Address]
+
+    def to_text(self) -> str:
+        """All but the works."""
+        chains = {name: base64.b64encode(chain).decode() for name, chain in self.chains.items()}
+        return json.dumps([self.batch, chains, {name: address.to_json() for name, address in self.addresses.items()}])
+
+    @staticmethod
+    def from_text(works: Works, text: str) -> Turn:
+        batch, chains, addresses = json.loads(text)
+        unpacked = {name: base64.b64decode(chain) for name, chain in chains.items()}
+        return Turn(works, batch, unpacked, {name: Address.from_json(address) for name, address in addresses.items()})
 
     def ticket(self, cell: int) -> Ticket:
         works, name = self.works, cell_name(cell)
@@ -83,24 +97,33 @@ def merge_name(number: int) -> str:
     return f"m{number}"
 
 
-def cell_stage(turn: Turn) -> Stage:
-    """Feed each cell its rows."""
+def cell_stage(works: Works, turn: str | None) -> Stage:
+    """Feed each cell its rows. The turn is a property of the job unless it is given."""
 
     def run(batches: Batches) -> Batches:
         spare_modules()
-        yield from _messages(_feed_cells(turn, batches))
+        yield from _messages(_feed_cells(_turn(works, turn), batches))
 
     return run
 
 
-def merge_stage(turn: Turn) -> Stage:
+def merge_stage(works: Works, turn: str | None) -> Stage:
     """Feed each merge cell the partial changes that the cells sent it, and pass on their answers."""
 
     def run(batches: Batches) -> Batches:
         spare_modules()
-        yield from _messages(_feed_merge_cells(turn, batches))
+        yield from _messages(_feed_merge_cells(_turn(works, turn), batches))
 
     return run
+
+
+def _turn(works: Works, given: str | None) -> Turn:
+    if given is None:
+        context = TaskContext.get()
+        given = context.getLocalProperty(TURN) if context else None
+    if given is None:
+        raise Error("a task was not told of which batch it is: this plan belongs to the query that maintain started")
+    return Turn.from_text(works, given)
 
 
 @cache
