@@ -17,7 +17,7 @@ from viewlet.compiler.order import order_statements
 from viewlet.compiler.reuse import Reuse
 from viewlet.compiler.search import cheapest_choices, total_cost
 from viewlet.compiler.simplify import simplify
-from viewlet.compiler.strategy import Choice, Strategy, strategy_named
+from viewlet.compiler.strategy import CLASSICAL, OPTIMIZED, Choice, Strategy, strategy_named
 from viewlet.compiler.transform import Compilation
 from viewlet.errors import Error
 from viewlet.program.trigger import Event, Program, Result, Script, Statement, Trigger
@@ -34,6 +34,7 @@ class RelationStatistics(TypedDict, total=False):
 
 
 Statistics = Mapping[str, RelationStatistics]
+WHOLE_PROGRAMS = (OPTIMIZED, CLASSICAL)  # beside what the search puts together view by view
 
 
 def compile_query(
@@ -65,13 +66,24 @@ def _informed(relation: Relation, statistics: Statistics) -> Relation:
     )
 
 
-def _compile(schema: tuple[Relation, ...], results: tuple[Result, ...], strategy: str, ordered: bool) -> Program:
-    chosen = strategy_named(strategy)
-    choices: Mapping[tuple[str, str], Choice] = {}
-    if chosen.search:
-        scratch, _ = _start(schema, results, chosen, {}, ordered)
-        choices = cheapest_choices(scratch)
-    compilation, roots = _start(schema, results, chosen, choices, ordered)
+def _compile(schema: tuple[Relation, ...], results: tuple[Result, ...], name: str, ordered: bool) -> Program:
+    strategy = strategy_named(name)
+    if not strategy.search:
+        return _compiled(schema, results, strategy, {}, ordered)
+    scratch, _ = _start(schema, results, strategy, {}, ordered)
+    searched = _compiled(schema, results, strategy, cheapest_choices(scratch), ordered)
+    others = (_compiled(schema, results, replace(other, name=name), {}, ordered) for other in WHOLE_PROGRAMS)
+    return min((searched, *others), key=lambda program: program.statistics["total"])
+
+
+def _compiled(
+    schema: tuple[Relation, ...],
+    results: tuple[Result, ...],
+    strategy: Strategy,
+    choices: Mapping[tuple[str, str], Choice],
+    ordered: bool,
+) -> Program:
+    compilation, roots = _start(schema, results, strategy, choices, ordered)
     compilation.run()
     compilation.trace.normal_forms.clear()
     program = Program(
@@ -79,7 +91,7 @@ def _compile(schema: tuple[Relation, ...], results: tuple[Result, ...], strategy
         tuple(compilation.catalog.views.values()),
         _triggers(compilation),
         roots,
-        strategy,
+        strategy.name,
         ordered=ordered,
         trace=compilation.trace,
     )

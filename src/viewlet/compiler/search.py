@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from viewlet.algebra.query import Query, View
-from viewlet.compiler.cost import Estimator
+from viewlet.compiler.cost import CostModel, width
 from viewlet.compiler.order import views_read
+from viewlet.compiler.sizes import Estimator
 from viewlet.compiler.strategy import Choice
 from viewlet.compiler.transform import Compilation, nested_changes
 from viewlet.program.trigger import Event, Program, Statement
@@ -67,7 +68,7 @@ class Search:
 
     def upkeep(self, statement: Statement, event: Event, choice: Choice) -> Upkeep:
         rate = float(self.compilation.relation(event.relation).rate)
-        cost = self.compilation.estimator.statement_cost(statement.target, statement.expression, event)
+        cost = CostModel(self.compilation.estimator, self.compilation.ordered).statement_cost(statement, event)
         return Upkeep(choice, rate * cost, views_read(statement.expression, self.compilation.catalog.views))
 
     def maintenance(self, views: frozenset[str]) -> float:
@@ -102,11 +103,12 @@ def cheapest_choices(compilation: Compilation) -> Choices:
 
 
 def total_cost(program: Program, cache_domains: Mapping[str, float]) -> dict[str, float]:
-    """cost(Q) = rate_refresh · cost_e(Q') + Σ cost_m, in tuples touched a second at the declared rates."""
+    """cost(Q) = rate_refresh · cost_e(Q') + Σ cost_m, in cells touched a second at the declared rates."""
     views = {v.name: v for v in program.views}
-    estimator = Estimator({r.name: r for r in program.relations}, views, cache_domains, program.ordered)
+    sizes = Estimator({r.name: r for r in program.relations}, views, cache_domains)
+    model = CostModel(sizes, program.ordered)
     maintenance = sum(
-        float(program.relation(t.event.relation).rate) * estimator.statement_cost(s.target, s.expression, t.event)
+        float(program.relation(t.event.relation).rate) * model.statement_cost(s, t.event)
         for t in program.triggers
         if t.event.kind == "+"
         for s in t.statements
@@ -114,7 +116,7 @@ def total_cost(program: Program, cache_domains: Mapping[str, float]) -> dict[str
     streams = [r for r in program.relations if not r.static]
     reads = [q for r in program.results for q in (r.rows, *(q for _, q in r.lookups)) if isinstance(q, View)]
     ends = [r.rows for r in program.results for _ in r.extremes]  # each row looks at the end of one slice
-    touched = sum(estimator.cost_e(q, frozenset()) for q in reads)
-    touched += sum(1.0 if rows is None else estimator.cost_e(rows, frozenset()) for rows in ends)
+    touched = sum(sizes.size(q, frozenset()) * width(q.outputs) for q in reads)
+    touched += sum(1.0 if rows is None else sizes.size(rows, frozenset()) for rows in ends)
     refresh = float(sum(r.rate for r in streams)) * touched
     return {"maintenance": maintenance, "refresh": refresh, "total": maintenance + refresh, "views": float(len(views))}

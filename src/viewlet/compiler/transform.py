@@ -35,11 +35,11 @@ from viewlet.algebra.terms import Term, Var
 from viewlet.algebra.verify import VerifyError, verify
 from viewlet.compiler.catalog import Catalog
 from viewlet.compiler.context import Context
-from viewlet.compiler.cost import Estimator
 from viewlet.compiler.delta import delta
 from viewlet.compiler.factorize import factorize
 from viewlet.compiler.materialize import decide, is_running, must_reevaluate
 from viewlet.compiler.simplify import simplify
+from viewlet.compiler.sizes import Estimator
 from viewlet.compiler.strategy import OPTIMIZED, Choice, Strategy
 from viewlet.program.trigger import Event, Statement, ViewDefinition
 from viewlet.schema import Relation
@@ -194,7 +194,7 @@ class Compilation:
 
     @property
     def estimator(self) -> Estimator:
-        return Estimator({r.name: r for r in self.relations}, self.catalog.views, self.cache_domains, self.ordered)
+        return Estimator({r.name: r for r in self.relations}, self.catalog.views, self.cache_domains)
 
     def fill_cache(self, name: str, context: Context) -> None:
         """§5.1: a cache keeps what was asked for. A miss evaluates the definition over views without inputs."""
