@@ -14,7 +14,7 @@ Say = Callable[[str], None]  # what is being done now, for a person who waits
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How much to measure: by default, minutes; ``full`` takes the paper's whole streams and scale factors: hours."""
+    """How much to measure: by default, minutes; ``full`` takes whole streams, and Spark at length: hours."""
 
     queries: tuple[str, ...] = tuple(PAPER_QUERIES)
     seconds: float = 1.2  # of CPU, for a contestant that is too slow for the whole stream
