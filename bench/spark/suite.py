@@ -47,9 +47,8 @@ def measure(settings: Settings, say: Say) -> Iterator[Found]:
         for part in (_throughput, _recompute):
             yield from _with_scratch(part, name, length, say)
     for name in queries if settings.full else queries[:1]:
-        yield from _with_scratch(_overhead, name, length, say)
-    for name in queries if settings.full else ():  # each executor is a JVM that has to get warm
-        yield from _with_scratch(_executors, name, length, say)
+        for part in (_overhead, _executors):
+            yield from _with_scratch(part, name, length, say)
     if queries:
         yield from _with_scratch(_scale, "totals", length, say)
 

@@ -83,13 +83,14 @@ def _works(spark: SparkSession, pipeline: Pipeline, place: str, slots: Slots, ar
 
 
 def _is_planned(spark: SparkSession, pipeline: Pipeline) -> bool:
-    """Whether the cells can be in the stream's own plan, rather than in one that each batch makes anew.
+    """Whether the cells are in the stream's own plan, rather than in one that each batch makes anew.
 
-    Then tasks learn of their batch from a property of Spark's job, which Connect does not let us set, and which is the
-    job's only while a thread of Python's is one of Java's. And Spark takes a stream's groupBy for one over all batches.
+    Then tasks learn of their batch from a property of Spark's job. It is the job's only while a thread of Python's is
+    one of Java's; Connect has none; and on a cluster it would go out with every single task, where what a plan holds
+    goes once to each executor. Nor does Spark take a stream's groupBy for one over the batch.
     """
     pinned = os.environ.get("PYSPARK_PIN_THREAD", "true").lower() == "true"
-    return _context(spark) is not None and pinned and not pipeline.grid.preaggregate
+    return _is_local(spark) and pinned and not pipeline.grid.preaggregate
 
 
 def _start(
