@@ -98,7 +98,7 @@ def test_a_wrong_answer_raises(vwap: Workload, programs: list[Generated]) -> Non
 
 
 def test_databases_refresh_and_are_checked(vwap: Workload) -> None:
-    with databases(seconds=0.05) as others:
+    with databases(seconds=0.5) as others:
         found = [others.measured(name, vwap) for name in ("duckdb", "sqlite", "postgresql")]
     assert [m.outcome for m in found] == ["measured"] * 3
     assert [m.rows_checked for m in found] == [1] * 3
