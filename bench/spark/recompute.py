@@ -30,8 +30,8 @@ from viewlet.workloads.queries import FINANCE, PAPER_QUERIES
 STATE = 1_000_000  # rows
 ROWS = 10_000  # to a micro-batch
 CORES = 2
-BROKERS = 1_000  # with a thousand bids each, which are joined with each other: the paper's ten would take Spark hours
-MANY_BROKERS = 10_000  # a hundred times less work for Spark, where minutes must do
+BROKERS = 1_000  # with a thousand bids each, which are joined with each other: the paper's ten make 100 times the pairs
+MANY_BROKERS = 10_000  # a tenth of the pairs, where minutes must do
 FULL = 0.98  # of the state that is aimed at
 LINEITEMS = 4  # to an order, on average
 SETTINGS: Mapping[str, Mapping[str, str]] = {

@@ -142,6 +142,15 @@ def test_a_stream_is_as_long_as_memory_allows() -> None:
     assert figure_11.as_many_as_fit(10, 150_000_000, gigabyte) is None
 
 
+def test_the_report_says_what_memory_cut_short() -> None:
+    gigabyte = 10**9
+    assert list(figure_11.shortened(10, 600_000, 12_200_000, 10 * gigabyte)) == []
+    (cut,) = figure_11.shortened(10, 150_000_000, 50_000_000, 10 * gigabyte)
+    assert "50,000,000 events, not all 161,600,000: 10.0 GB" in cut
+    (none,) = figure_11.shortened(10, 600_000, None, gigabyte)
+    assert "left out: 1.0 GB" in none
+
+
 # -- a process of its own ----------------------------------------------------------------------------------------------
 
 

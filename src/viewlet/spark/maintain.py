@@ -24,7 +24,7 @@ from viewlet.spark.cluster import batches_done, on_cluster, save_manifest, state
 from viewlet.spark.manifest import RETAINED_BATCHES
 from viewlet.spark.pipeline import Artefacts, Pipeline, Works, pipeline_of, prepare, works
 from viewlet.spark.route import Slots, check_source, events, route, slots_of, spark_type, without_the_obvious
-from viewlet.spark.runner import HISTORY, OPENING, SETTINGS, Runner, run_batch, through_cells
+from viewlet.spark.runner import HISTORY, OPENING, SETTINGS, Runner, apply_settings, run_batch, through_cells
 from viewlet.spark.stage import NOBODY
 from viewlet.spark.store import Store
 from viewlet.spark.views import Views
@@ -99,16 +99,15 @@ def _start(
     rows = through_cells(rows, runner.works) if runner.planned else rows
     writer = rows.writeStream.foreachBatch(runner).option("checkpointLocation", runner.checkpoint)
     writer = writer.trigger(**trigger) if trigger else writer
-    with _set(spark, SETTINGS):
+    with _our_settings(spark):
         return (writer.queryName(name) if name else writer).start()
 
 
 @contextmanager
-def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+def _our_settings(spark: SparkSession) -> Iterator[None]:
     """For what starts meanwhile: a query has its own copy of the session's settings."""
-    before = {setting: spark.conf.get(setting, None) for setting in settings}
-    for setting, value in settings.items():
-        spark.conf.set(setting, value)
+    before = {setting: spark.conf.get(setting, None) for setting in SETTINGS}
+    apply_settings(spark)
     try:
         yield
     finally:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from viewlet.errors import CorruptError, Error
@@ -40,6 +40,11 @@ CLEAN_EVERY = 20  # batches: looking for files to delete lists directories
 REMEMBERED = 1000  # batches' progress, in memory
 
 
+def apply_settings(spark: SparkSession) -> None:
+    for setting, value in SETTINGS.items():
+        spark.conf.set(setting, value)
+
+
 @dataclass
 class Runner:
     """The function that ``foreachBatch`` calls, wherever the driver of the query is."""
@@ -57,6 +62,8 @@ class Runner:
         offsets = digest(Store(self.checkpoint).read(f"offsets/{batch}"))
         manifest = _done(store, batch, offsets)
         if manifest is None:
+            if not self.planned:  # through Connect a batch is planned in the session that started the query
+                apply_settings(rows.sparkSession)
             before = self._before(store, batch)
             manifest = run_batch(rows, self.works, before, batch, offsets, planned=self.planned)
             write_manifest(store, manifest)
@@ -99,7 +106,9 @@ def run_batch(
     turn = Turn(works, batch, {name: chain.packed() for name, chain in chains.items()}, seen)
     if planned:
         rows.sparkSession.sparkContext.setLocalProperty(TURN, turn.to_text())
-    found = _consistent(rows if planned else through_cells(rows, works, turn.to_text()))
+    else:
+        rows = through_cells(rows, works, turn.to_text())
+    found = _consistent(rows)
     for answer in found:
         chains[answer.cell] = chains.get(answer.cell, Chain()).followed(answer.log, answer.snapshot)
     addresses = {**turn.addresses, **{a.cell: a.address for a in found}}
