@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from queue import Queue
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,11 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import viewlet
 from tests.spark.harness import shown, write_events
-from viewlet.errors import Error
-from viewlet.spark import Views, maintain
-from viewlet.spark.pipeline import Works
+from viewlet.spark import Views, maintain, runner
 from viewlet.spark.runner import SETTINGS
-from viewlet.spark.stage import cell_stage
 
 SALES = """
 CREATE STREAM sales (shop BIGINT NOT NULL, item VARCHAR, amount DECIMAL(10,2) NOT NULL);
@@ -161,24 +158,52 @@ def test_listeners_hear_of_every_batch_until_they_are_removed(
     assert heard.empty()
 
 
-@pytest.mark.parametrize("pinned", ["true", "false"])
-def test_the_cells_are_in_the_plan_of_the_stream_while_threads_are_pinned(
-    pinned: str,
-    spark: SparkSession,
-    inbox: Path,
-    tmp_path: Path,
-    running: list[Views],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+def test_the_settings_of_a_query_are_not_those_of_the_session(
+    spark: SparkSession, inbox: Path, tmp_path: Path, running: list[Views]
 ) -> None:
-    monkeypatch.setenv("PYSPARK_PIN_THREAD", pinned)
     before = {setting: spark.conf.get(setting) for setting in SETTINGS}
     sources = {"sales": sales(spark, inbox), "shops": shops(spark)}
+    finished(maintain(spark, SALES, sources, tmp_path / "ck", cells=2, trigger=AVAILABLE), running)
+    assert {setting: spark.conf.get(setting) for setting in SETTINGS} == before
+
+
+def test_all_but_the_first_batch_reach_the_cells_of_this_machine_without_a_shuffle(
+    spark: SparkSession, inbox: Path, tmp_path: Path, running: list[Views], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = {"sales": sales(spark, inbox), "shops": shops(spark)}
     views = finished(maintain(spark, SALES, sources, tmp_path / "ck", cells=2, trigger=AVAILABLE), running)
-    views.query.explain()
-    assert ("MapInArrow" in capsys.readouterr().out) == (pinned == "true")
+    assert stages(spark, views) == [3, 1, 1], "three: routed, cells, merge cells"
+    monkeypatch.setattr(runner, "MOST_GATHERED", 1)
+    views = finished(maintain(spark, SALES, sources, tmp_path / "large", cells=2, trigger=AVAILABLE), running)
+    assert stages(spark, views) == [3, 3, 3]
     assert by_city(shown(views["by_city"])) == AFTER[-1]
-    assert {setting: spark.conf.get(setting) for setting in SETTINGS} == before, "the session is the user's"
+
+
+def test_a_batch_that_is_too_large_for_the_driver_goes_through_tasks(
+    spark: SparkSession, inbox: Path, tmp_path: Path, running: list[Views]
+) -> None:
+    sources = {"sales": sales(spark, inbox), "shops": shops(spark)}
+    conf = spark.sparkContext._jsc.sc().conf()  # Spark looks there for each job, but lets nobody change it
+    before = conf.get("spark.driver.maxResultSize", "1g")
+    views = maintain(spark, SALES, sources, tmp_path / "ck", cells=2)
+    running.append(views)
+    views.query.processAllAvailable()
+    conf.set("spark.driver.maxResultSize", "10k")
+    try:
+        large = [("+", "sales", (number, "x" * 100, Decimal(number))) for number in range(100)]
+        write_events(relation("sales"), large, inbox / "large.parquet", len(BATCHES))
+        views.query.processAllAvailable()
+    finally:
+        conf.set("spark.driver.maxResultSize", before)
+    assert stages(spark, views) == [3, 1, 1, 1, 3], "one was given up"
+    assert shown(views["turnover"]) == [(Decimal("4973.50"), Decimal(99))]
+
+
+def stages(spark: SparkSession, views: Views) -> list[int]:
+    """Of each job that a query ran, how many."""
+    tracker = spark.sparkContext.statusTracker()
+    found = [tracker.getJobInfo(job) for job in sorted(tracker.getJobIdsForGroup(str(views.query.runId)))]
+    return [len(job.stageIds) for job in found if job is not None]
 
 
 COMMON = """
@@ -199,11 +224,6 @@ def test_a_batch_of_equal_rows_is_summed_up_before_it_goes_to_the_one_cell(
     assert [p["rows"] for p in views.progress] == [2, 1, 2, 0], "what is equal is one row, what comes and goes is none"
     assert shown(views.at(1)["turnover"]) == [(Decimal("163.50"), 4)]
     assert shown(views["turnover"]) == [(Decimal("23.50"), 2)]
-
-
-def test_a_plan_that_runs_outside_of_its_query_says_so() -> None:
-    with pytest.raises(Error, match="not told of which batch it is"):
-        list(cell_stage(cast("Works", None), None)(iter(())))
 
 
 PAIRS = """

@@ -21,11 +21,11 @@ from viewlet.schema import Relation
 from viewlet.spark.chain import Manifest
 from viewlet.spark.client import new_run
 from viewlet.spark.cluster import batches_done, on_cluster, save_manifest, state_of, stop_cells
+from viewlet.spark.feed import NOBODY
 from viewlet.spark.manifest import RETAINED_BATCHES
 from viewlet.spark.pipeline import Artefacts, Pipeline, Works, pipeline_of, prepare, works
 from viewlet.spark.route import Slots, check_source, events, route, slots_of, spark_type, without_the_obvious
-from viewlet.spark.runner import HISTORY, OPENING, SETTINGS, Runner, apply_settings, run_batch, through_cells
-from viewlet.spark.stage import NOBODY
+from viewlet.spark.runner import HISTORY, OPENING, SETTINGS, Runner, apply_settings, run_batch
 from viewlet.spark.store import Store
 from viewlet.spark.views import Views
 from viewlet.sql.scope import Dialect
@@ -64,7 +64,7 @@ def maintain(
     place = _place(checkpoint)
     artefacts = on_cluster(spark, partial(_prepared, place, script, pipeline.asked, strategy, dialect))
     slots = _slots(pipeline)
-    runner = Runner(_works(spark, pipeline, place, slots, artefacts), place, retain, _is_planned(spark, pipeline))
+    runner = Runner(_works(spark, pipeline, place, slots, artefacts), place, retain, _is_local(spark))
     try:
         _load(spark, pipeline, slots, runner, sources, history or {})
         routed = route(pipeline.grid, slots, pipeline.relations, streams) if streams else _nothing(spark, runner, slots)
@@ -82,21 +82,9 @@ def _works(spark: SparkSession, pipeline: Pipeline, place: str, slots: Slots, ar
     return works(pipeline, run, _cores(spark) if local else pipeline.grid.cells, slots.names, artefacts)
 
 
-def _is_planned(spark: SparkSession, pipeline: Pipeline) -> bool:
-    """Whether the cells are in the stream's own plan, rather than in one that each batch makes anew.
-
-    Then tasks learn of their batch from a property of Spark's job. It is the job's only while a thread of Python's is
-    one of Java's; Connect has none; and on a cluster it would go out with every single task, where what a plan holds
-    goes once to each executor. Nor does Spark take a stream's groupBy for one over the batch.
-    """
-    pinned = os.environ.get("PYSPARK_PIN_THREAD", "true").lower() == "true"
-    return _is_local(spark) and pinned and not pipeline.grid.preaggregate
-
-
 def _start(
     spark: SparkSession, rows: DataFrame, runner: Runner, trigger: Mapping[str, Any] | None, name: str | None
 ) -> StreamingQuery:
-    rows = through_cells(rows, runner.works) if runner.planned else rows
     writer = rows.writeStream.foreachBatch(runner).option("checkpointLocation", runner.checkpoint)
     writer = writer.trigger(**trigger) if trigger else writer
     with _our_settings(spark):
@@ -125,7 +113,7 @@ def _cores(spark: SparkSession) -> int:
 
 
 def _is_local(spark: SparkSession) -> bool:
-    """Spark is all on this machine: nobody else need reach the cells, and no cores will join later."""
+    """Spark is all on this machine: nobody else need reach the cells, no cores will join later, no row goes far."""
     context = _context(spark)
     return context is not None and (context.master or "").startswith("local")
 

@@ -13,21 +13,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from viewlet.errors import CorruptError, Error
 from viewlet.spark.chain import Chain, Manifest
 from viewlet.spark.client import Answer
+from viewlet.spark.feed import Message, Turn, answers, feed_cells, feed_merge_cells
 from viewlet.spark.manifest import clean, newest_manifest, publish, read_manifest, write_manifest
 from viewlet.spark.pipeline import Works
 from viewlet.spark.route import OP
-from viewlet.spark.stage import OUTPUT, TURN, Message, Turn, answers, cell_stage, merge_stage
+from viewlet.spark.stage import OUTPUT, cell_stage, merge_stage
 from viewlet.spark.store import Store, digest
 
 OPENING, HISTORY = -2, -1  # the batches before Spark's first: static tables, and what was there before the stream
 ATTEMPTS = 5  # at a batch
 GIVEN_UP = "indeterminate output"  # says Spark where part of a job would see other rows than the rest
+TOO_LARGE = "spark.driver.maxResultSize"  # names Spark where it will not give this process as much as it asked for
+MOST_GATHERED = 4_000_000  # rows of the batch before, for this one to come through this process
 SETTINGS = {  # of the query's session
     # without a limit in bytes, Spark does not add up the bytes of an Arrow batch at every row: a third of a task's time
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
@@ -35,6 +39,8 @@ SETTINGS = {  # of the query's session
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     # nothing to adapt, and each shuffle would be a job of its own: as Spark has it for streams anyway
     "spark.sql.adaptive.enabled": "false",
+    # what a task reads of a batch may have to lie in the JVM's memory at once; a core has soon read that much
+    "spark.sql.files.maxPartitionBytes": "16m",
 }
 CLEAN_EVERY = 20  # batches: looking for files to delete lists directories
 REMEMBERED = 1000  # batches' progress, in memory
@@ -52,7 +58,7 @@ class Runner:
     works: Works
     checkpoint: str
     retain: int
-    planned: bool  # the cells are in the stream's own plan: what it gives are their answers
+    here: bool  # Spark is all on this machine
     last: Manifest | None = None
     named: dict[int, frozenset[str]] = field(default_factory=dict)  # by batch: the files that its manifest names
     recent: deque[Mapping[str, Any]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
@@ -62,10 +68,10 @@ class Runner:
         offsets = digest(Store(self.checkpoint).read(f"offsets/{batch}"))
         manifest = _done(store, batch, offsets)
         if manifest is None:
-            if not self.planned:  # through Connect a batch is planned in the session that started the query
+            if not self.here:  # through Connect a batch is planned in the session that started the query
                 apply_settings(rows.sparkSession)
             before = self._before(store, batch)
-            manifest = run_batch(rows, self.works, before, batch, offsets, planned=self.planned)
+            manifest = run_batch(rows, self.works, before, batch, offsets, gather=self.here and self._is_small(before))
             write_manifest(store, manifest)
         else:
             publish(store, manifest)  # the attempt before may have died just before it did
@@ -74,6 +80,10 @@ class Runner:
         self.recent.append(manifest.progress)
         if batch % CLEAN_EVERY == CLEAN_EVERY - 1:
             clean(store, batch - 1, self.retain, self.named)
+
+    def _is_small(self, before: Manifest) -> bool:
+        """By the last batch of this run: the first may have all that came in since the run before."""
+        return before.run == self.works.run.id and before.batch >= 0 and before.progress["rows"] <= MOST_GATHERED
 
     def _before(self, store: Store, batch: int) -> Manifest:
         if self.last is not None and max(self.last.batch, HISTORY) == batch - 1:
@@ -97,18 +107,15 @@ def _done(store: Store, batch: int, offsets: str) -> Manifest | None:
 
 
 def run_batch(
-    rows: DataFrame, works: Works, before: Manifest | None, batch: int, offsets: str, *, planned: bool = False
+    rows: DataFrame, works: Works, before: Manifest | None, batch: int, offsets: str, *, gather: bool = False
 ) -> Manifest:
-    """Route, apply, merge: one Spark job, whose answers are the batch's manifest."""
+    """Route, apply, merge: what the cells answer is the batch's manifest."""
     started = time.monotonic()
     seen = before.addresses if before and before.run == works.run.id else {}  # others' cells do not talk to us
     chains = dict(before.cells) if before else {}
     turn = Turn(works, batch, {name: chain.packed() for name, chain in chains.items()}, seen)
-    if planned:
-        rows.sparkSession.sparkContext.setLocalProperty(TURN, turn.to_text())
-    else:
-        rows = through_cells(rows, works, turn.to_text())
-    found = _consistent(rows)
+    gathered = _gathered(rows, works) if gather else None
+    found = _through_tasks(rows, turn) if gathered is None else _from_here(gathered, turn)
     for answer in found:
         chains[answer.cell] = chains.get(answer.cell, Chain()).followed(answer.log, answer.snapshot)
     addresses = {**turn.addresses, **{a.cell: a.address for a in found}}
@@ -117,21 +124,53 @@ def run_batch(
     return Manifest(batch, offsets, chains, addresses, progress, works.run.id)
 
 
-def through_cells(rows: DataFrame, works: Works, turn: str | None = None) -> DataFrame:
-    """Routed rows in, what the cells answer out. Unless the turn is given, Spark's job must say which one it is."""
-    done = _by_cell(rows, works).mapInArrow(cell_stage(works, turn), OUTPUT)
-    if not works.merge_cells:
-        return done
-    return _in_tasks(done, works, works.merge_cells, "part").mapInArrow(merge_stage(works, turn), OUTPUT)
+# -- all on this machine -----------------------------------------------------------------------------------------------
+
+
+def _gathered(rows: DataFrame, works: Works) -> list[pa.RecordBatch] | None:
+    """A batch's rows, in this process; None where Spark finds that they are too many for it.
+
+    In one piece: the threads that feed cells would only wait for each other over many small ones.
+    """
+    try:
+        found: list[pa.RecordBatch] = _summed(rows, works).toArrow().combine_chunks().to_batches()
+    except Exception as error:  # Spark has no type of its own for this one
+        if TOO_LARGE not in str(error):
+            raise
+        return None
+    return found
+
+
+def _from_here(rows: list[pa.RecordBatch], turn: Turn) -> list[Answer]:
+    """Cells are processes of this machine: they get their rows without a shuffle, and without Python workers."""
+    told = feed_cells(turn, rows)
+    found = answers(list(feed_merge_cells(turn, told) if turn.works.merge_cells else told))
+    assert found is not None, "each cell was asked once, and what it sent was summed"
+    return found
+
+
+# -- anywhere ----------------------------------------------------------------------------------------------------------
+
+
+def _through_tasks(rows: DataFrame, turn: Turn) -> list[Answer]:
+    """One Spark job: rows are shuffled to tasks, each of which feeds some cells."""
+    works = turn.works
+    done = _by_cell(_summed(rows, works), works).mapInArrow(cell_stage(turn), OUTPUT)
+    if works.merge_cells:
+        done = _in_tasks(done, works, works.merge_cells, "part").mapInArrow(merge_stage(turn), OUTPUT)
+    return _consistent(done)
+
+
+def _summed(rows: DataFrame, works: Works) -> DataFrame:
+    """Where there is but one cell, equal rows may be worth adding up before they get there: the batch as a GMR."""
+    if not works.preaggregate:
+        return rows
+    same = [name for name in rows.columns if name != OP]
+    return rows.groupBy(*same).agg(F.sum(OP).alias(OP)).where(F.col(OP) != 0)
 
 
 def _by_cell(rows: DataFrame, works: Works) -> DataFrame:
-    """Where there is but one cell, reading its rows may still be worth a task for each source file, and so may adding
-    up rows that are equal: the batch as a GMR.
-    """
-    if works.preaggregate:
-        same = [name for name in rows.columns if name != OP]
-        rows = rows.groupBy(*same).agg(F.sum(OP).alias(OP)).where(F.col(OP) != 0)
+    """Where there is but one cell, reading its rows may still be worth a task for each source file."""
     if works.cells > 1:
         return _in_tasks(rows, works, works.cells, "cell")
     return rows.coalesce(1) if works.in_one_task else rows.repartition(1)
@@ -160,6 +199,9 @@ def _consistent(done: DataFrame) -> list[Answer]:
         if found is not None:
             return found
     raise Error("the tasks of a batch were run again and again in the middle of it: are executors dying?")
+
+
+# -- what a batch took -------------------------------------------------------------------------------------------------
 
 
 def _progress(

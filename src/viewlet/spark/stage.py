@@ -1,129 +1,41 @@
-"""What runs in a Spark task: rows of a cell go to the cell's process, and what it answers comes back as rows.
+"""What runs in a Spark task: rows of cells go to the cells' processes, and what those answer comes back as rows.
 
-A row that a stage gives: ``part`` (where it goes next), ``kind``, ``name`` and ``body``. Answers are small; the partial
-changes of a view that no cell has whole travel as Arrow bytes, so that Spark moves blocks and looks at no row.
+A row that a stage gives is a message: ``part``, ``kind``, ``name`` and ``body``. So Spark moves blocks, and looks at no
+row in them.
 """
 
 from __future__ import annotations
 
-import base64
 import gc
-import json
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import cache, partial
-from itertools import chain
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterator
+from functools import cache
 
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark import TaskContext
 
-from viewlet.errors import CorruptError, DataError, Error, OverflowError_
-from viewlet.spark.chain import Address, Chain
-from viewlet.spark.client import Answer, Artefact, Rows, Split, Ticket, apply, part_rows
-from viewlet.spark.pipeline import Arrival, Works
-from viewlet.spark.protocol import described, raised
+from viewlet.spark.feed import Message, Turn, feed_cells, feed_merge_cells
 
 OUTPUT = "part int, kind string, name string, body binary"
 SCHEMA = pa.schema([("part", pa.int32()), ("kind", pa.string()), ("name", pa.string()), ("body", pa.binary())])
-ANSWER, PARTIAL, OPEN, REFUSED = "answer", "partial", "open", "refused"
-NOBODY = -1  # the copy of a row that only opens its cell
-TURN = "viewlet.turn"  # a property of Spark's job, for tasks whose plan was made before anybody knew of the batch
-HOPELESS = (DataError, OverflowError_, CorruptError)  # what another attempt would not mend
 
 Batches = Iterator[pa.RecordBatch]
 Stage = Callable[[Batches], Batches]
-A = TypeVar("A")
-B = TypeVar("B")
 
 
-class Message(NamedTuple):
-    part: int
-    kind: str
-    name: str
-    body: bytes
-
-
-@dataclass(frozen=True)
-class Turn:
-    """One micro-batch: from which versions the cells start, and where they were last seen."""
-
-    works: Works
-    batch: int
-    chains: Mapping[str, bytes]  # packed
-    addresses: Mapping[str, Address]
-
-    def to_text(self) -> str:
-        """All but the works."""
-        chains = {name: base64.b64encode(chain).decode() for name, chain in self.chains.items()}
-        return json.dumps([self.batch, chains, {name: address.to_json() for name, address in self.addresses.items()}])
-
-    @staticmethod
-    def from_text(works: Works, text: str) -> Turn:
-        batch, chains, addresses = json.loads(text)
-        unpacked = {name: base64.b64decode(chain) for name, chain in chains.items()}
-        return Turn(works, batch, unpacked, {name: Address.from_json(address) for name, address in addresses.items()})
-
-    def ticket(self, cell: int) -> Ticket:
-        works, name = self.works, cell_name(cell)
-        return self._ticket(name, works.cell, works.local, works.splits)
-
-    def merge_ticket(self, cell: int) -> Ticket:
-        works, name = self.works, merge_name(cell)
-        assert works.merge is not None, "no view is summed across cells"
-        return self._ticket(name, works.merge, (*works.merged, *(works.global_ if cell == 0 else ())), ())
-
-    def _ticket(self, name: str, artefact: Artefact, publish: tuple[str, ...], splits: tuple[Split, ...]) -> Ticket:
-        return Ticket(
-            run=self.works.run,
-            artefact=artefact,
-            cell=name,
-            batch=self.batch,
-            chain=Chain.unpacked(self.chains[name]) if name in self.chains else Chain(),
-            address=self.addresses.get(name),
-            publish=publish,
-            splits=splits,
-        )
-
-
-def cell_name(number: int) -> str:
-    return f"c{number}"
-
-
-def merge_name(number: int) -> str:
-    return f"m{number}"
-
-
-def cell_stage(works: Works, turn: str | None) -> Stage:
-    """Feed each cell its rows. The turn is a property of the job unless it is given."""
-
+def cell_stage(turn: Turn) -> Stage:
     def run(batches: Batches) -> Batches:
         spare_modules()
-        yield from _messages(_feed_cells(_turn(works, turn), batches))
+        yield from _rows(feed_cells(turn, batches))
 
     return run
 
 
-def merge_stage(works: Works, turn: str | None) -> Stage:
-    """Feed each merge cell the partial changes that the cells sent it, and pass on their answers."""
-
+def merge_stage(turn: Turn) -> Stage:
     def run(batches: Batches) -> Batches:
         spare_modules()
-        yield from _messages(_feed_merge_cells(_turn(works, turn), batches))
+        messages = (Message(**row) for batch in batches for row in batch.to_pylist())
+        yield from _rows(feed_merge_cells(turn, messages))
 
     return run
-
-
-def _turn(works: Works, given: str | None) -> Turn:
-    if given is None:
-        context = TaskContext.get()
-        given = context.getLocalProperty(TURN) if context else None
-    if given is None:
-        raise Error("a task was not told of which batch it is: this plan belongs to the query that maintain started")
-    return Turn.from_text(works, given)
 
 
 @cache
@@ -133,132 +45,8 @@ def spare_modules() -> None:
     gc.freeze()
 
 
-def _messages(messages: Iterator[Message]) -> Batches:
+def _rows(messages: Iterator[Message]) -> Batches:
     columns = list(zip(*messages, strict=True))
     if columns:
         arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
-
-
-# -- cells -------------------------------------------------------------------------------------------------------------
-
-
-def _feed_cells(turn: Turn, batches: Batches) -> Iterator[Message]:
-    by_cell: dict[int, list[pa.RecordBatch]] = defaultdict(list)
-    for batch in (batch for batch in batches if batch.num_rows):
-        for cell, rows in _parted(batch, "cell") if "cell" in batch.schema.names else [(0, batch)]:
-            by_cell[cell].append(rows)
-    yield from chain.from_iterable(_at_once(partial(_feed_cell, turn), by_cell))
-
-
-def _feed_cell(turn: Turn, cell: int, batches: list[pa.RecordBatch]) -> list[Message]:
-    opened = turn.chains.get(cell_name(cell)) is None
-    try:
-        answer = apply(turn.ticket(cell), in_order(turn.works.arrivals, batches))
-    except HOPELESS as error:
-        return [_refused(cell, error)]
-    opens = [Message(cell, OPEN, "", b"")] if opened and cell < turn.works.merge_cells else []
-    partials = [Message(part.part, PARTIAL, _label(part.view, answer), part.data) for part in answer.parts]
-    return [_answered(cell, answer, {"sent_to": sorted({part.part for part in answer.parts})}), *opens, *partials]
-
-
-def _label(view: str, answer: Answer) -> str:
-    """Which view, and which attempt of which cell, a partial change is of."""
-    return json.dumps([view, answer.cell, answer.log.id])
-
-
-def in_order(arrivals: tuple[Arrival, ...], batches: Iterable[pa.RecordBatch]) -> Iterator[Rows]:
-    """What comes before what goes: a batch is a bag, its rows have no order of their own.
-
-    Static tables have a batch to themselves. Each load of one computes views anew, so its rows are kept together.
-    """
-    loads: dict[tuple[str, int], list[pa.RecordBatch]] = defaultdict(list)
-    deletes: list[Rows] = []
-    for batch in batches:
-        for arrival, rows in _by_copy(arrivals, batch):
-            if arrival.static:
-                loads[rows.relation, rows.times].append(rows.batch)
-            elif rows.times < 0:
-                deletes.append(rows)
-            else:
-                yield rows
-    for (relation, times), parts in sorted(loads.items(), key=lambda load: -load[0][1]):
-        yield Rows(relation, times, pa.concat_batches(parts))
-    yield from deletes
-
-
-def _by_copy(arrivals: tuple[Arrival, ...], batch: pa.RecordBatch) -> Iterator[tuple[Arrival, Rows]]:
-    for copy, rows in _parted(batch, "copy") if "copy" in batch.schema.names else [(0, batch)]:
-        if copy != NOBODY:
-            arrival = arrivals[copy]
-            for op, same in _parted(rows, "op"):
-                renamed = same.select(arrival.slots).rename_columns(list(arrival.columns))
-                yield arrival, Rows(arrival.relation, op, renamed)
-
-
-def _parted(batch: pa.RecordBatch, column: str) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows by the values of a column, which are few."""
-    values = batch.column(column)
-    found = pc.unique(values).to_pylist()
-    for value in found:
-        yield value, batch if len(found) == 1 else batch.filter(pc.equal(values, value))
-
-
-# -- merge cells -------------------------------------------------------------------------------------------------------
-
-
-def _feed_merge_cells(turn: Turn, batches: Batches) -> Iterator[Message]:
-    by_cell: dict[int, list[Message]] = defaultdict(list)
-    for message in (Message(**row) for batch in batches for row in batch.to_pylist()):
-        if message.kind in (ANSWER, REFUSED):
-            yield message
-        else:
-            by_cell[message.part].append(message)
-    yield from _at_once(partial(_feed_merge_cell, turn), by_cell)
-
-
-def _at_once(feed: Callable[[int, list[A]], B], by_cell: Mapping[int, list[A]]) -> list[B]:
-    """Cells are processes of their own: none waits for another's disk."""
-    if len(by_cell) < 2:
-        return [feed(cell, given) for cell, given in by_cell.items()]
-    with ThreadPoolExecutor(len(by_cell)) as pool:
-        return list(pool.map(feed, by_cell.keys(), by_cell.values()))
-
-
-def _feed_merge_cell(turn: Turn, cell: int, messages: list[Message]) -> Message:
-    partials: dict[str, list[bytes]] = defaultdict(list)
-    summed: set[tuple[str, str]] = set()
-    for message in messages:
-        if message.kind == PARTIAL:
-            view, sender, log = json.loads(message.name)
-            partials[view].append(message.body)
-            summed.add((sender, log))
-    rows = [r for view, parts in partials.items() for r in part_rows(turn.works.partials[view], parts)]
-    try:
-        answer = apply(turn.merge_ticket(cell), sorted(rows, key=lambda r: -r.times))
-    except HOPELESS as error:
-        return _refused(cell, error)
-    return _answered(cell, answer, {"summed": sorted(summed)})
-
-
-# -- answers -----------------------------------------------------------------------------------------------------------
-
-
-def _answered(cell: int, answer: Answer, more: dict[str, Any]) -> Message:
-    return Message(cell, ANSWER, answer.cell, json.dumps({"answer": answer.to_json(), **more}).encode())
-
-
-def _refused(cell: int, error: Exception) -> Message:
-    return Message(cell, REFUSED, "", json.dumps(described(error)).encode())
-
-
-def answers(messages: list[Message]) -> list[Answer] | None:
-    """What the cells answered; None where a merge cell summed what no answer tells of. A refusal is raised."""
-    for message in messages:
-        if message.kind == REFUSED:
-            raise raised(json.loads(bytes(message.body)))
-    found = {m.name: json.loads(bytes(m.body)) for m in messages if m.kind == ANSWER}
-    given = {name: Answer.from_json(told["answer"]) for name, told in found.items()}
-    sent = {(merge_name(part), name, given[name].log.id) for name, t in found.items() for part in t.get("sent_to", ())}
-    summed = {(name, sender, log) for name, told in found.items() for sender, log in told.get("summed", ())}
-    return list(given.values()) if sent == summed else None
