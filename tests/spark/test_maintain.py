@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from queue import Queue
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,8 +19,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 import viewlet
 from tests.spark.harness import shown, write_events
-from viewlet.spark import Views, maintain, runner
+from viewlet.spark import Views, maintain
+from viewlet.spark.client import stop
+from viewlet.spark.manifest import read_manifest
+from viewlet.spark.pipeline import Works
 from viewlet.spark.runner import SETTINGS
+from viewlet.spark.stage import hand_over_stage
+from viewlet.spark.store import Store
 
 SALES = """
 CREATE STREAM sales (shop BIGINT NOT NULL, item VARCHAR, amount DECIMAL(10,2) NOT NULL);
@@ -167,36 +172,38 @@ def test_the_settings_of_a_query_are_not_those_of_the_session(
     assert {setting: spark.conf.get(setting) for setting in SETTINGS} == before
 
 
-def test_all_but_the_first_batch_reach_the_cells_of_this_machine_without_a_shuffle(
-    spark: SparkSession, inbox: Path, tmp_path: Path, running: list[Views], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sources = {"sales": sales(spark, inbox), "shops": shops(spark)}
-    views = finished(maintain(spark, SALES, sources, tmp_path / "ck", cells=2, trigger=AVAILABLE), running)
-    assert stages(spark, views) == [3, 1, 1], "three: routed, cells, merge cells"
-    monkeypatch.setattr(runner, "MOST_GATHERED", 1)
-    views = finished(maintain(spark, SALES, sources, tmp_path / "large", cells=2, trigger=AVAILABLE), running)
-    assert stages(spark, views) == [3, 3, 3]
-    assert by_city(shown(views["by_city"])) == AFTER[-1]
-
-
-def test_a_batch_that_is_too_large_for_the_driver_goes_through_tasks(
+def test_on_one_machine_rows_are_not_shuffled_and_cells_that_are_gone_are_opened_again(
     spark: SparkSession, inbox: Path, tmp_path: Path, running: list[Views]
 ) -> None:
     sources = {"sales": sales(spark, inbox), "shops": shops(spark)}
-    conf = spark.sparkContext._jsc.sc().conf()  # Spark looks there for each job, but lets nobody change it
-    before = conf.get("spark.driver.maxResultSize", "1g")
     views = maintain(spark, SALES, sources, tmp_path / "ck", cells=2)
     running.append(views)
     views.query.processAllAvailable()
-    conf.set("spark.driver.maxResultSize", "10k")
-    try:
-        large = [("+", "sales", (number, "x" * 100, Decimal(number))) for number in range(100)]
-        write_events(relation("sales"), large, inbox / "large.parquet", len(BATCHES))
+    assert stages(spark, views) == [1, 1, 1]
+    gone = read_manifest(Store.of(str(tmp_path / "ck")), 2)
+    assert gone is not None
+    stop(views._runner.works.run, [gone.addresses["c0"], gone.addresses["m1"]])
+    for number in (3, 4):
+        write_events(relation("sales"), BATCHES[0] * 5, inbox / f"{number}.parquet", number)
         views.query.processAllAvailable()
-    finally:
-        conf.set("spark.driver.maxResultSize", before)
-    assert stages(spark, views) == [3, 1, 1, 1, 3], "one was given up"
-    assert shown(views["turnover"]) == [(Decimal("4973.50"), Decimal(99))]
+    assert stages(spark, views) == [1, 1, 1, 1, 1, 1], "the first batch after it takes two attempts"
+    assert by_city(shown(views["by_city"])) == {"Rome": (12, Decimal("58.50")), "Oslo": (10, Decimal("1200.00"))}
+    assert [p["reloaded_cells"] > 0 for p in views.progress] == [False, False, False, True, False]
+
+
+def test_without_pinned_threads_each_batch_shuffles_its_rows(
+    spark: SparkSession, inbox: Path, tmp_path: Path, running: list[Views], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYSPARK_PIN_THREAD", "false")
+    sources = {"sales": sales(spark, inbox), "shops": shops(spark)}
+    views = finished(maintain(spark, SALES, sources, tmp_path / "ck", cells=2, trigger=AVAILABLE), running)
+    assert stages(spark, views) == [3, 3, 3], "what was routed, cells, merge cells"
+    assert by_city(shown(views["by_city"])) == AFTER[-1]
+
+
+def test_a_plan_that_runs_outside_of_its_query_says_so() -> None:
+    with pytest.raises(viewlet.Error, match="not told of its batch"):
+        list(hand_over_stage(cast("Works", None))(iter(())))
 
 
 def stages(spark: SparkSession, views: Views) -> list[int]:

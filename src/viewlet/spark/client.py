@@ -11,7 +11,7 @@ import os
 import secrets
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -21,14 +21,29 @@ import pyarrow.compute as pc
 
 from viewlet.errors import Error
 from viewlet.spark.artefact import packed
-from viewlet.spark.chain import Address
+from viewlet.spark.chain import Address, Json
 from viewlet.spark.events import Rows, log_parts, segments
 from viewlet.spark.process import NOTE, Process, Settings, directory_for, locked, owner
 from viewlet.spark.protocol import Message, UnreachableError, ask
 from viewlet.spark.store import Store
 from viewlet.spark.ticket import Answer, Artefact, Part, Request, Run, Split, Ticket, new_run
 
-__all__ = ["Answer", "Artefact", "Part", "Rows", "Run", "Split", "Ticket", "apply", "new_run", "part_rows", "stop"]
+__all__ = [
+    "Answer",
+    "Artefact",
+    "Part",
+    "Rows",
+    "Run",
+    "Split",
+    "Ticket",
+    "apply",
+    "apply_held",
+    "hold",
+    "new_run",
+    "open_here",
+    "part_rows",
+    "stop",
+]
 
 
 def apply(ticket: Ticket, rows: Iterable[Rows]) -> Answer:
@@ -37,16 +52,40 @@ def apply(ticket: Ticket, rows: Iterable[Rows]) -> Answer:
     The first answer of a cell has all rows of its results, also those of an aggregate over nothing: each cell must
     be asked once, rows or not. Later a cell without rows in a batch need not be.
     """
-    request = Request(ticket.batch, secrets.token_hex(8), ticket.chain, ticket.publish, ticket.splits)
-    buffer = b"".join(log_parts(ticket.batch, segments(rows)))
-    header = {"do": "apply", "cell": ticket.cell, "request": request.to_json()}
+    buffer, header = _packed(ticket, rows), _request(ticket)
     if ticket.address is not None:
         with suppress(UnreachableError):
             return _answer(ask(ticket.address, ticket.run.token, header, [buffer]))
     try:
-        return _answer(ask(_open_here(ticket), ticket.run.token, header, [buffer]))
+        return _answer(ask(open_here(ticket), ticket.run.token, header, [buffer]))
     except UnreachableError as error:
         raise Error(f"cell {ticket.cell} ended while it applied batch {ticket.batch}: {error}") from error
+
+
+def hold(ticket: Ticket, name: str, rows: Iterable[Rows]) -> None:
+    """Leave some rows of a batch with its cell, which does nothing with them until :func:`apply_held`."""
+    header = {"do": "hold", "cell": ticket.cell, "batch": ticket.batch, "name": name}
+    ask(_known(ticket), ticket.run.token, header, [_packed(ticket, rows)])
+
+
+def apply_held(ticket: Ticket, names: Sequence[str]) -> Answer:
+    """Have the cell take what it holds under these names as a batch, inserts first. UnreachableError if it cannot."""
+    return _answer(ask(_known(ticket), ticket.run.token, {**_request(ticket), "held": list(names)}))
+
+
+def _known(ticket: Ticket) -> Address:
+    if ticket.address is None:
+        raise UnreachableError(f"nobody knows where cell {ticket.cell} is")
+    return ticket.address
+
+
+def _request(ticket: Ticket) -> Json:
+    request = Request(ticket.batch, secrets.token_hex(8), ticket.chain, ticket.publish, ticket.splits)
+    return {"do": "apply", "cell": ticket.cell, "request": request.to_json()}
+
+
+def _packed(ticket: Ticket, rows: Iterable[Rows]) -> bytes:
+    return b"".join(log_parts(ticket.batch, segments(rows)))
 
 
 def _answer(message: Message) -> Answer:
@@ -78,7 +117,7 @@ def stop(run: Run, addresses: Iterable[Address]) -> None:
 # -- this executor's keeper --------------------------------------------------------------------------------------------
 
 
-def _open_here(ticket: Ticket) -> Address:
+def open_here(ticket: Ticket) -> Address:
     """By the keeper of this executor, which whoever comes first starts."""
     run, of = ticket.run, owner()
     directory = directory_for(run.id, of)

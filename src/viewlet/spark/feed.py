@@ -1,17 +1,20 @@
 """Rows to their cells, what cells sent to be summed on to the merge cells, and what all of them answer.
 
-A task does this for the rows that Spark gave it; where Spark is all on this machine, the driver does it for a batch.
+Either a task has all rows of a cell, and has it apply them; or each task hands a cell what it has, and the driver has
+the cell apply what it then holds.
 """
 
 from __future__ import annotations
 
 import json
+import secrets
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
@@ -19,13 +22,14 @@ import pyarrow.compute as pc
 
 from viewlet.errors import CorruptError, DataError, OverflowError_
 from viewlet.spark.chain import Address, Chain
-from viewlet.spark.client import Answer, Artefact, Rows, Split, Ticket, apply, part_rows
+from viewlet.spark.client import Answer, Artefact, Rows, Split, Ticket, apply, apply_held, hold, open_here, part_rows
 from viewlet.spark.pipeline import Arrival, Works
-from viewlet.spark.protocol import described, raised
+from viewlet.spark.protocol import UnreachableError, described, raised
 
-ANSWER, PARTIAL, OPEN, REFUSED = "answer", "partial", "open", "refused"
+ANSWER, PARTIAL, OPEN, REFUSED, HELD, LOST = "answer", "partial", "open", "refused", "held", "lost"
 NOBODY = -1  # the copy of a row that only opens its cell
 HOPELESS = (DataError, OverflowError_, CorruptError)  # what another attempt would not mend
+HANDED_AT_ONCE = 50  # Arrow batches of Spark's: as much as a task has in memory
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -48,6 +52,26 @@ class Turn:
     batch: int
     chains: Mapping[str, bytes]  # packed
     addresses: Mapping[str, Address]
+
+    def to_text(self) -> str:
+        """For who hands rows over: the batch, and where the cells are."""
+        cells = {name: self.addresses[name].to_json() for name in map(cell_name, range(self.works.cells))}
+        return json.dumps([self.batch, cells])
+
+    @staticmethod
+    def from_text(works: Works, text: str) -> Turn:
+        batch, cells = json.loads(text)
+        return Turn(works, batch, {}, {name: Address.from_json(address) for name, address in cells.items()})
+
+    def with_all_cells(self) -> Turn:
+        """Cells that nobody knows of are opened here."""
+        missing = [cell for cell in range(self.works.cells) if cell_name(cell) not in self.addresses]
+        opened = {cell_name(cell): open_here(self.ticket(cell)) for cell in missing}
+        return replace(self, addresses={**self.addresses, **opened})
+
+    def without(self, cells: Iterable[int]) -> Turn:
+        gone = set(map(cell_name, cells))
+        return replace(self, addresses={name: a for name, a in self.addresses.items() if name not in gone})
 
     def ticket(self, cell: int) -> Ticket:
         works, name = self.works, cell_name(cell)
@@ -83,18 +107,56 @@ def merge_name(number: int) -> str:
 
 
 def feed_cells(turn: Turn, batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
-    """Each cell its rows, which it is left to the cell's own thread to find."""
-    by_cell: dict[int, list[pa.RecordBatch]] = defaultdict(list)
+    """Each cell its rows, all that there are of them."""
+    by_cell = _by_cell(batches)
+
+    def applied(cell: int, rows: list[pa.RecordBatch]) -> list[Message]:
+        return _asked(turn, cell, lambda ticket: apply(ticket, in_order(turn.works.arrivals, rows)))
+
+    yield from chain.from_iterable(_at_once(applied, by_cell))
+
+
+def hand_over(turn: Turn, batches: Iterator[pa.RecordBatch]) -> Iterator[Message]:
+    """Each cell the rows that there are of it here; it holds them. A message says under which name."""
+    while some := list(islice(batches, HANDED_AT_ONCE)):
+        whole = pa.Table.from_batches(some).combine_chunks().to_batches()  # few large pieces are cut up sooner
+        yield from _at_once(partial(_hand_over, turn), _by_cell(whole))
+
+
+def _hand_over(turn: Turn, cell: int, batches: list[pa.RecordBatch]) -> Message:
+    name = secrets.token_hex(8)
+    with suppress(UnreachableError):  # whoever has it apply them will notice
+        hold(turn.ticket(cell), name, in_order(turn.works.arrivals, batches))
+    return Message(cell, HELD, name, b"")
+
+
+def apply_handed_over(turn: Turn, messages: Iterable[Message]) -> list[Message]:
+    """Each cell what these messages say that it holds; it is lost if it does not."""
+    by_cell: dict[int, list[str]] = defaultdict(list)
+    for message in messages:
+        by_cell[message.part].append(message.name)
+
+    def applied(cell: int, names: list[str]) -> list[Message]:
+        try:
+            return _asked(turn, cell, lambda ticket: apply_held(ticket, names))
+        except UnreachableError:
+            return [Message(cell, LOST, "", b"")]
+
+    return list(chain.from_iterable(_at_once(applied, by_cell)))
+
+
+def _by_cell(batches: Iterable[pa.RecordBatch]) -> dict[int, list[pa.RecordBatch]]:
+    found: dict[int, list[pa.RecordBatch]] = defaultdict(list)
     for batch in (batch for batch in batches if batch.num_rows):
         for cell in _values(batch, "cell"):
-            by_cell[cell].append(batch)
-    yield from chain.from_iterable(_at_once(partial(_feed_cell, turn), by_cell))
+            found[cell].append(_of(batch, "cell", cell))
+    return found
 
 
-def _feed_cell(turn: Turn, cell: int, batches: list[pa.RecordBatch]) -> list[Message]:
+def _asked(turn: Turn, cell: int, ask: Callable[[Ticket], Answer]) -> list[Message]:
     opened = turn.chains.get(cell_name(cell)) is None
     try:
-        answer = apply(turn.ticket(cell), in_order(turn.works.arrivals, (_of(b, "cell", cell) for b in batches)))
+        answer = ask(turn.ticket(cell))
     except HOPELESS as error:
         return [_refused(cell, error)]
     opens = [Message(cell, OPEN, "", b"")] if opened and cell < turn.works.merge_cells else []

@@ -25,7 +25,7 @@ from viewlet.spark.feed import NOBODY
 from viewlet.spark.manifest import RETAINED_BATCHES
 from viewlet.spark.pipeline import Artefacts, Pipeline, Works, pipeline_of, prepare, works
 from viewlet.spark.route import Slots, check_source, events, route, slots_of, spark_type, without_the_obvious
-from viewlet.spark.runner import HISTORY, OPENING, SETTINGS, Runner, apply_settings, run_batch
+from viewlet.spark.runner import HISTORY, OPENING, SETTINGS, Runner, apply_settings, handing_over, run_batch
 from viewlet.spark.store import Store
 from viewlet.spark.views import Views
 from viewlet.sql.scope import Dialect
@@ -64,7 +64,7 @@ def maintain(
     place = _place(checkpoint)
     artefacts = on_cluster(spark, partial(_prepared, place, script, pipeline.asked, strategy, dialect))
     slots = _slots(pipeline)
-    runner = Runner(_works(spark, pipeline, place, slots, artefacts), place, retain, _is_local(spark))
+    runner = Runner(_works(spark, pipeline, place, slots, artefacts), place, retain, _is_planned(spark, pipeline))
     try:
         _load(spark, pipeline, slots, runner, sources, history or {})
         routed = route(pipeline.grid, slots, pipeline.relations, streams) if streams else _nothing(spark, runner, slots)
@@ -82,9 +82,21 @@ def _works(spark: SparkSession, pipeline: Pipeline, place: str, slots: Slots, ar
     return works(pipeline, run, _cores(spark) if local else pipeline.grid.cells, slots.names, artefacts)
 
 
+def _is_planned(spark: SparkSession, pipeline: Pipeline) -> bool:
+    """Whether the stream's own plan hands rows over to the cells, rather than each batch a plan of its own.
+
+    That takes cells which every task and the driver reach, and tasks that learn of their batch from a property of
+    Spark's job: it is the job's only while a thread of Python's is one of Java's, and Connect has none. Nor does Spark
+    take a stream's groupBy for one over the batch.
+    """
+    pinned = os.environ.get("PYSPARK_PIN_THREAD", "true").lower() == "true"
+    return _is_local(spark) and pinned and not pipeline.grid.preaggregate
+
+
 def _start(
     spark: SparkSession, rows: DataFrame, runner: Runner, trigger: Mapping[str, Any] | None, name: str | None
 ) -> StreamingQuery:
+    rows = handing_over(rows, runner.works) if runner.planned else rows
     writer = rows.writeStream.foreachBatch(runner).option("checkpointLocation", runner.checkpoint)
     writer = writer.trigger(**trigger) if trigger else writer
     with _our_settings(spark):
@@ -113,7 +125,7 @@ def _cores(spark: SparkSession) -> int:
 
 
 def _is_local(spark: SparkSession) -> bool:
-    """Spark is all on this machine: nobody else need reach the cells, no cores will join later, no row goes far."""
+    """Spark is all on this machine: nobody else need reach the cells, and no cores will join later."""
     context = _context(spark)
     return context is not None and (context.master or "").startswith("local")
 

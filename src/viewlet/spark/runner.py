@@ -13,25 +13,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from viewlet.errors import CorruptError, Error
 from viewlet.spark.chain import Chain, Manifest
 from viewlet.spark.client import Answer
-from viewlet.spark.feed import Message, Turn, answers, feed_cells, feed_merge_cells
+from viewlet.spark.feed import LOST, Message, Turn, answers, apply_handed_over, feed_merge_cells
 from viewlet.spark.manifest import clean, newest_manifest, publish, read_manifest, write_manifest
 from viewlet.spark.pipeline import Works
 from viewlet.spark.route import OP
-from viewlet.spark.stage import OUTPUT, cell_stage, merge_stage
+from viewlet.spark.stage import OUTPUT, TURN, cell_stage, hand_over_stage, merge_stage
 from viewlet.spark.store import Store, digest
 
 OPENING, HISTORY = -2, -1  # the batches before Spark's first: static tables, and what was there before the stream
 ATTEMPTS = 5  # at a batch
 GIVEN_UP = "indeterminate output"  # says Spark where part of a job would see other rows than the rest
-TOO_LARGE = "spark.driver.maxResultSize"  # names Spark where it will not give this process as much as it asked for
-MOST_GATHERED = 4_000_000  # rows of the batch before, for this one to come through this process
+TASKS_TO_A_CORE = 4  # where tasks take what they read to the cells: several even out, many only cost
 SETTINGS = {  # of the query's session
     # without a limit in bytes, Spark does not add up the bytes of an Arrow batch at every row: a third of a task's time
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
@@ -39,8 +37,6 @@ SETTINGS = {  # of the query's session
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     # nothing to adapt, and each shuffle would be a job of its own: as Spark has it for streams anyway
     "spark.sql.adaptive.enabled": "false",
-    # what a task reads of a batch may have to lie in the JVM's memory at once; a core has soon read that much
-    "spark.sql.files.maxPartitionBytes": "16m",
 }
 CLEAN_EVERY = 20  # batches: looking for files to delete lists directories
 REMEMBERED = 1000  # batches' progress, in memory
@@ -58,7 +54,7 @@ class Runner:
     works: Works
     checkpoint: str
     retain: int
-    here: bool  # Spark is all on this machine
+    planned: bool  # the stream's own plan hands rows over to the cells: what it gives says what they hold
     last: Manifest | None = None
     named: dict[int, frozenset[str]] = field(default_factory=dict)  # by batch: the files that its manifest names
     recent: deque[Mapping[str, Any]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
@@ -68,10 +64,10 @@ class Runner:
         offsets = digest(Store(self.checkpoint).read(f"offsets/{batch}"))
         manifest = _done(store, batch, offsets)
         if manifest is None:
-            if not self.here:  # through Connect a batch is planned in the session that started the query
+            if not self.planned:  # through Connect a batch is planned in the session that started the query
                 apply_settings(rows.sparkSession)
             before = self._before(store, batch)
-            manifest = run_batch(rows, self.works, before, batch, offsets, gather=self.here and self._is_small(before))
+            manifest = run_batch(rows, self.works, before, batch, offsets, planned=self.planned)
             write_manifest(store, manifest)
         else:
             publish(store, manifest)  # the attempt before may have died just before it did
@@ -80,10 +76,6 @@ class Runner:
         self.recent.append(manifest.progress)
         if batch % CLEAN_EVERY == CLEAN_EVERY - 1:
             clean(store, batch - 1, self.retain, self.named)
-
-    def _is_small(self, before: Manifest) -> bool:
-        """By the last batch of this run: the first may have all that came in since the run before."""
-        return before.run == self.works.run.id and before.batch >= 0 and before.progress["rows"] <= MOST_GATHERED
 
     def _before(self, store: Store, batch: int) -> Manifest:
         if self.last is not None and max(self.last.batch, HISTORY) == batch - 1:
@@ -107,15 +99,14 @@ def _done(store: Store, batch: int, offsets: str) -> Manifest | None:
 
 
 def run_batch(
-    rows: DataFrame, works: Works, before: Manifest | None, batch: int, offsets: str, *, gather: bool = False
+    rows: DataFrame, works: Works, before: Manifest | None, batch: int, offsets: str, *, planned: bool = False
 ) -> Manifest:
     """Route, apply, merge: what the cells answer is the batch's manifest."""
     started = time.monotonic()
     seen = before.addresses if before and before.run == works.run.id else {}  # others' cells do not talk to us
     chains = dict(before.cells) if before else {}
     turn = Turn(works, batch, {name: chain.packed() for name, chain in chains.items()}, seen)
-    gathered = _gathered(rows, works) if gather else None
-    found = _through_tasks(rows, turn) if gathered is None else _from_here(gathered, turn)
+    turn, found = _handed_over(rows, turn) if planned else (turn, _shuffled(rows, turn))
     for answer in found:
         chains[answer.cell] = chains.get(answer.cell, Chain()).followed(answer.log, answer.snapshot)
     addresses = {**turn.addresses, **{a.cell: a.address for a in found}}
@@ -127,32 +118,31 @@ def run_batch(
 # -- all on this machine -----------------------------------------------------------------------------------------------
 
 
-def _gathered(rows: DataFrame, works: Works) -> list[pa.RecordBatch] | None:
-    """A batch's rows, in this process; None where Spark finds that they are too many for it.
-
-    In one piece: the threads that feed cells would only wait for each other over many small ones.
-    """
-    try:
-        found: list[pa.RecordBatch] = _summed(rows, works).toArrow().combine_chunks().to_batches()
-    except Exception as error:  # Spark has no type of its own for this one
-        if TOO_LARGE not in str(error):
-            raise
-        return None
-    return found
+def handing_over(rows: DataFrame, works: Works) -> DataFrame:
+    """Routed rows in, what the cells then hold of them out: no row is shuffled, and a batch need not be planned."""
+    tasks = 1 if works.in_one_task else TASKS_TO_A_CORE * works.tasks
+    return rows.coalesce(tasks).mapInArrow(hand_over_stage(works), OUTPUT)
 
 
-def _from_here(rows: list[pa.RecordBatch], turn: Turn) -> list[Answer]:
-    """Cells are processes of this machine: they get their rows without a shuffle, and without Python workers."""
-    told = feed_cells(turn, rows)
-    found = answers(list(feed_merge_cells(turn, told) if turn.works.merge_cells else told))
-    assert found is not None, "each cell was asked once, and what it sent was summed"
-    return found
+def _handed_over(rows: DataFrame, turn: Turn) -> tuple[Turn, list[Answer]]:
+    """Tasks take what they read to the cells; then these are told which of it counts, for a task may have run twice."""
+    for _ in range(ATTEMPTS):
+        turn = turn.with_all_cells()
+        rows.sparkSession.sparkContext.setLocalProperty(TURN, turn.to_text())
+        told = apply_handed_over(turn, [Message(*row) for row in rows.collect()])
+        lost = [message.part for message in told if message.kind == LOST]
+        if not lost:
+            found = answers(list(feed_merge_cells(turn, told)) if turn.works.merge_cells else told)
+            assert found is not None, "each cell was asked once, and what it sent was summed"
+            return turn, found
+        turn = turn.without(lost)
+    raise Error("cells end again and again in the middle of a batch: has the machine too little memory for them?")
 
 
 # -- anywhere ----------------------------------------------------------------------------------------------------------
 
 
-def _through_tasks(rows: DataFrame, turn: Turn) -> list[Answer]:
+def _shuffled(rows: DataFrame, turn: Turn) -> list[Answer]:
     """One Spark job: rows are shuffled to tasks, each of which feeds some cells."""
     works = turn.works
     done = _by_cell(_summed(rows, works), works).mapInArrow(cell_stage(turn), OUTPUT)

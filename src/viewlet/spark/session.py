@@ -32,8 +32,7 @@ _OURS = {
 # In this process: nothing listens to the network, nothing is printed but errors. Checkpoints go through the older of
 # Hadoop's two interfaces to files: on local disks both write, then rename, but the newer one starts a process for each.
 # What a source of files has noted in its log and then noted again in short need not lie there for ten minutes more: it
-# is listed for every micro-batch, and nobody but the query reads it. What a task answers comes to the driver as it is,
-# rather than by way of the block manager's network: it is the same process.
+# is listed for every micro-batch, and nobody but the query reads it.
 _QUIET = Path(__file__).with_name("log4j2.properties")
 _LOCALLY = {
     "spark.driver.bindAddress": "127.0.0.1",
@@ -44,7 +43,6 @@ _LOCALLY = {
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
     "spark.sql.streaming.fileSource.log.cleanupDelay": "10s",
-    "spark.task.maxDirectResultSize": "100m",
     "spark.ui.enabled": "false",
 }
 

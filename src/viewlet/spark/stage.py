@@ -11,11 +11,15 @@ from collections.abc import Callable, Iterator
 from functools import cache
 
 import pyarrow as pa
+from pyspark import TaskContext
 
-from viewlet.spark.feed import Message, Turn, feed_cells, feed_merge_cells
+from viewlet.errors import Error
+from viewlet.spark.feed import Message, Turn, feed_cells, feed_merge_cells, hand_over
+from viewlet.spark.pipeline import Works
 
 OUTPUT = "part int, kind string, name string, body binary"
 SCHEMA = pa.schema([("part", pa.int32()), ("kind", pa.string()), ("name", pa.string()), ("body", pa.binary())])
+TURN = "viewlet.turn"  # a property of Spark's job
 
 Batches = Iterator[pa.RecordBatch]
 Stage = Callable[[Batches], Batches]
@@ -25,6 +29,20 @@ def cell_stage(turn: Turn) -> Stage:
     def run(batches: Batches) -> Batches:
         spare_modules()
         yield from _rows(feed_cells(turn, batches))
+
+    return run
+
+
+def hand_over_stage(works: Works) -> Stage:
+    """For a plan that is made before anybody knows of the batch: Spark's job says which it is."""
+
+    def run(batches: Batches) -> Batches:
+        spare_modules()
+        context = TaskContext.get()
+        told = context.getLocalProperty(TURN) if context else None
+        if told is None:
+            raise Error("a task was not told of its batch: this plan belongs to the query that maintain started")
+        yield from _rows(hand_over(Turn.from_text(works, told), batches))
 
     return run
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ import pyarrow as pa
 from viewlet.errors import CorruptError
 from viewlet.spark.cell import Cell
 from viewlet.spark.chain import START, Chain, Log, Snapshot, Version
-from viewlet.spark.events import log_segments, stream
+from viewlet.spark.events import log_parts, log_segments, stream
 from viewlet.spark.partition import split
 from viewlet.spark.process import Process
 from viewlet.spark.protocol import Message, UnreachableError
@@ -34,6 +34,7 @@ class CellProcess:
         self._cell = fresh()
         self._version: Version | None = START  # None: the cell failed in the middle of something
         self._last: tuple[Request, Answer] | None = None
+        self._held: tuple[int, dict[str, pa.Buffer]] = START.batch, {}
         self._making: Making | None = None
         self._stopped = False
         self._asked = time.monotonic()
@@ -50,9 +51,16 @@ class CellProcess:
 
     def answer(self, message: Message) -> Reply:
         match message.header:
+            case {"do": "hold", "cell": self._name, "batch": batch, "name": name}:
+                self._hold(batch, name, message.buffers[0])
+                self._asked = time.monotonic()
+                return Reply({})
             case {"do": "apply", "cell": self._name}:
                 request = Request.from_json(message.header["request"])
-                answer = self._answer(request, message.buffers[0])
+                names = message.header.get("held")
+                log = message.buffers[0] if names is None else self._log_of_held(request.batch, names)
+                self._held = request.batch, {}
+                answer = self._answer(request, log)
                 self._asked = time.monotonic()
                 parts = [[part.view, part.part] for part in answer.parts]
                 buffers = [part.data for part in answer.parts]
@@ -70,6 +78,24 @@ class CellProcess:
         answer = self._apply(request, log)
         self._last = request, answer
         return answer
+
+    # -- rows that may come to count ----------------------------------------------------------------------------------
+
+    def _hold(self, batch: int, name: str, rows: pa.Buffer) -> None:
+        """Until the next batch at the latest."""
+        if self._held[0] != batch:
+            self._held = batch, {}
+        self._held[1][name] = rows
+
+    def _log_of_held(self, batch: int, names: Sequence[str]) -> pa.Buffer:
+        held = self._held[1] if self._held[0] == batch else {}
+        if not held.keys() >= set(names):
+            raise UnreachableError(f"cell {self._name} has not got all rows of batch {batch}")
+        given = [segment for name in names for segment in log_segments(held[name], batch, "the request")]
+        log = pa.BufferOutputStream()
+        for part in log_parts(batch, sorted(given, key=lambda segment: segment.times < 0)):
+            log.write(part)
+        return log.getvalue()
 
     # -- a batch -------------------------------------------------------------------------------------------------------
 
