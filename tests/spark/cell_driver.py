@@ -87,13 +87,17 @@ class Driver:
         parts = [(times, [row for n, row in events if n == times]) for times in (1, -1)]
         return static + [Rows("r", times, batch(("a", "b"), rows)) for times, rows in parts if rows]
 
-    def ask(self, events: Sequence[tuple[int, Row]]) -> Answer:
-        """One attempt of the next batch; whether it counts is decided by :meth:`commit`."""
+    @property
+    def ticket(self) -> Ticket:
+        """Of the next batch."""
         address = None if self.answer is None else self.answer.address
-        ticket = Ticket(
+        return Ticket(
             self.place.run, self.place.artefact, self.name, self.batch, self.chain, address, VIEWS, self.splits
         )
-        return apply(ticket, self.rows(events))
+
+    def ask(self, events: Sequence[tuple[int, Row]]) -> Answer:
+        """One attempt of the next batch; whether it counts is decided by :meth:`commit`."""
+        return apply(self.ticket, self.rows(events))
 
     def commit(self, answer: Answer, events: Sequence[tuple[int, Row]]) -> Answer:
         self.chain, self.answer = self.chain.followed(answer.log, answer.snapshot), answer

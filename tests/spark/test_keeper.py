@@ -29,7 +29,8 @@ from tests.spark.cell_driver import (
 from viewlet.errors import CorruptError, DataError, OverflowError_
 from viewlet.spark.artefact import publish
 from viewlet.spark.chain import Chain
-from viewlet.spark.client import Answer, Rows, Split, Ticket, apply, new_run, part_rows, stop
+from viewlet.spark.client import Answer, Rows, Split, Ticket, apply, apply_held, hold, new_run, part_rows, stop
+from viewlet.spark.protocol import UnreachableError
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +154,27 @@ def test_a_batch_may_have_other_rows_at_another_attempt(driver: Driver) -> None:
     driver.go_on(2)
 
 
+def test_rows_that_a_cell_holds_count_once_it_is_told_so(driver: Driver) -> None:
+    """One task takes out a row that another brings later; a third was run twice, and left rows that do not count."""
+    driver.go_on(3)
+    events = [(1, (9, 1)), (-1, (9, 1)), (1, (2, 5))]
+    hold(driver.ticket, "first", driver.rows(events[1:2]))
+    hold(driver.ticket, "second", driver.rows([events[0], events[2]]))
+    hold(driver.ticket, "stray", driver.rows(events))
+    with pytest.raises(UnreachableError, match="has not got all rows of batch 3"):
+        apply_held(driver.ticket, ["first", "third"])
+    answer = driver.commit(apply_held(driver.ticket, ["first", "second"]), events)
+    assert (answer.rows, answer.reloaded) == (3, False)
+    driver.check()
+    with pytest.raises(UnreachableError, match="has not got all rows of batch 4"):
+        apply_held(driver.ticket, ["stray"])
+    assert not driver.go_on().reloaded
+    driver.kill()
+    with pytest.raises(UnreachableError):
+        hold(driver.ticket, "fourth", driver.rows(events))
+    assert driver.go_on().reloaded, "from a log that was put together of what it held"
+
+
 def test_two_cells_of_one_name_do_not_disturb_each_other(place: Place, driver: Driver) -> None:
     """A cell that was given up, being slow, and goes on; another executor's keeper has a new one."""
     driver.go_on(3)
@@ -175,12 +197,8 @@ def test_rows_that_cannot_be_taken_change_nothing(driver: Driver) -> None:
     assert (missing.value.relation, missing.value.row) == ("r", 0)
     assert driver.go_on().reloaded
     null = pa.record_batch({"a": pa.array([1, None], pa.int32()), "b": pa.array([1, 2], pa.int32())})
-    assert driver.answer is not None
-    ticket = Ticket(
-        driver.place.run, driver.place.artefact, driver.name, driver.batch, driver.chain, driver.answer.address, VIEWS
-    )
     with pytest.raises(DataError, match=r"r\.a, row 1: NULL in a NOT NULL column"):
-        apply(ticket, [Rows("r", 1, null)])
+        apply(driver.ticket, [Rows("r", 1, null)])
     driver.go_on()
 
 
