@@ -26,10 +26,11 @@ from bench.spark.plot import plot
 from bench.spark.recompute import recompute
 from bench.spark.run import Stretch
 from bench.spark.scale import scale
-from bench.spark.throughput import CELLS, FIRST, LARGER, THROUGHPUT, Setup, stream_of, throughput
+from bench.spark.throughput import CELLS, FIRST, THROUGHPUT, Setup, stream_of, throughput
 
 QUERIES = ("bsv", "q3")
 GROUPS = (100_000, 1_000_000, 10_000_000)
+FEWER = 4  # times, where batches are larger
 
 
 class Bench:
@@ -46,7 +47,7 @@ class Bench:
         return all(report.is_fast(setup, stretch) for (_, setup), stretch in found.items())
 
     def cells(self) -> bool:
-        found = self._rates(CELLS, -(-self.options.warm // LARGER), -(-self.options.batches // LARGER))
+        found = self._rates(CELLS, -(-self.options.warm // FEWER), -(-self.options.batches // FEWER))
         report.show_cells(found, self.console)
         return report.scales_out(found)
 
@@ -55,8 +56,8 @@ class Bench:
         with tempfile.TemporaryDirectory(dir=self.folder) as folder:
             for name in self.options.queries:
                 with self.progress.status(f"{name}: writing events"):
-                    files = (warm + batches) * max(setup.files_to_a_batch for setup in setups)
-                    stream = stream_of(name, files, Path(folder))
+                    many = max(setup.files_to_a_batch for setup in setups)
+                    stream = stream_of(name, (warm + batches) * many, Path(folder), FIRST * many)
                 for setup in setups:
                     with self.progress.status(f"{name}: {setup.title}, {warm} + {batches} micro-batches"):
                         found[name, setup] = throughput(stream, setup, warm, batches)

@@ -36,7 +36,7 @@ class Setup:
         return ROWS * self.files_to_a_batch
 
 
-LARGER = 4  # times as many rows to a batch, and as many batches fewer
+LARGER = 8  # times as many rows to a batch
 ON_ONE_CORE = Setup("1 cell, 1 core", 1, 1, pinned=1)
 ONE_CELL = Setup("1 cell", 1, 1)
 TWO_CELLS = Setup("2 cells", 2, 2)
