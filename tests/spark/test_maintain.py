@@ -163,23 +163,16 @@ def test_listeners_hear_of_every_batch_until_they_are_removed(
     assert heard.empty()
 
 
-def test_the_settings_of_a_query_are_not_those_of_the_session(
-    spark: SparkSession, inbox: Path, tmp_path: Path, running: list[Views]
-) -> None:
-    before = {setting: spark.conf.get(setting) for setting in SETTINGS}
-    sources = {"sales": sales(spark, inbox), "shops": shops(spark)}
-    finished(maintain(spark, SALES, sources, tmp_path / "ck", cells=2, trigger=AVAILABLE), running)
-    assert {setting: spark.conf.get(setting) for setting in SETTINGS} == before
-
-
 def test_on_one_machine_rows_are_not_shuffled_and_cells_that_are_gone_are_opened_again(
     spark: SparkSession, inbox: Path, tmp_path: Path, running: list[Views]
 ) -> None:
+    before = {setting: spark.conf.get(setting) for setting in SETTINGS}
     sources = {"sales": sales(spark, inbox), "shops": shops(spark)}
     views = maintain(spark, SALES, sources, tmp_path / "ck", cells=2)
     running.append(views)
     views.query.processAllAvailable()
     assert stages(spark, views) == [1, 1, 1]
+    assert {setting: spark.conf.get(setting) for setting in SETTINGS} == before, "the session is the user's"
     gone = read_manifest(Store.of(str(tmp_path / "ck")), 2)
     assert gone is not None
     stop(views._runner.works.run, [gone.addresses["c0"], gone.addresses["m1"]])
