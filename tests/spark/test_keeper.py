@@ -163,11 +163,15 @@ def test_rows_that_a_cell_holds_count_once_it_is_told_so(driver: Driver) -> None
     hold(driver.ticket, "stray", driver.rows(events))
     with pytest.raises(UnreachableError, match="has not got all rows of batch 3"):
         apply_held(driver.ticket, ["first", "third"])
-    answer = driver.commit(apply_held(driver.ticket, ["first", "second"]), events)
+    late = driver.ticket
+    answer = driver.commit(apply_held(late, ["first", "second"]), events)
     assert (answer.rows, answer.reloaded) == (3, False)
     driver.check()
     with pytest.raises(UnreachableError, match="has not got all rows of batch 4"):
         apply_held(driver.ticket, ["stray"])
+    hold(driver.ticket, "next", driver.rows(events[2:]))
+    hold(late, "late", driver.rows(events))
+    assert not driver.commit(apply_held(driver.ticket, ["next"]), events[2:]).reloaded
     assert not driver.go_on().reloaded
     driver.kill()
     with pytest.raises(UnreachableError):

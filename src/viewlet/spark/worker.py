@@ -82,10 +82,11 @@ class CellProcess:
     # -- rows that may come to count ----------------------------------------------------------------------------------
 
     def _hold(self, batch: int, name: str, rows: pa.Buffer) -> None:
-        """Until the next batch at the latest."""
-        if self._held[0] != batch:
+        """Until the next batch at the latest. Who is late, a worker that Spark has given up, is not heard."""
+        if batch > self._held[0]:
             self._held = batch, {}
-        self._held[1][name] = rows
+        if batch == self._held[0]:
+            self._held[1][name] = rows
 
     def _log_of_held(self, batch: int, names: Sequence[str]) -> pa.Buffer:
         held = self._held[1] if self._held[0] == batch else {}
