@@ -11,7 +11,7 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyspark
@@ -26,7 +26,18 @@ from bench.spark.plot import plot
 from bench.spark.recompute import recompute
 from bench.spark.run import Stretch
 from bench.spark.scale import scale
-from bench.spark.throughput import CELLS, FIRST, THROUGHPUT, Setup, stream_of, throughput
+from bench.spark.throughput import (
+    CELLS,
+    FIRST,
+    LARGER,
+    LARGER_ON_ONE_CORE,
+    THROUGHPUT,
+    Setup,
+    Stream,
+    side_by_side,
+    stream_of,
+    throughput,
+)
 
 QUERIES = ("bsv", "q3")
 GROUPS = (100_000, 1_000_000, 10_000_000)
@@ -42,26 +53,40 @@ class Bench:
         self.console = Console(width=None if sys.stdout.isatty() else 120)
 
     def throughput(self) -> bool:
-        found = self._rates(THROUGHPUT, self.options.warm, self.options.batches)
-        report.show_throughput(found, self.options.warm, self.console)
+        warm, batches = self.options.warm, self.options.batches
+        found: dict[tuple[str, Setup], Stretch] = {}
+        for stream in self._streams(1, warm + batches):
+            found |= self._rates(stream, THROUGHPUT, warm, batches)
+        report.show_throughput(found, warm, self.console)
         return all(report.is_fast(setup, stretch) for (_, setup), stretch in found.items())
 
     def cells(self) -> bool:
-        found = self._rates(CELLS, -(-self.options.warm // FEWER), -(-self.options.batches // FEWER))
-        report.show_cells(found, self.console)
-        return report.scales_out(found)
+        warm, batches = -(-self.options.warm // FEWER), -(-self.options.batches // FEWER)
+        found: dict[tuple[str, Setup], Stretch] = {}
+        apart: dict[str, report.Pair] = {}
+        for stream in self._streams(LARGER, warm + batches):
+            found |= self._rates(stream, CELLS, warm, batches)
+            with self.progress.status(f"{stream.name}: twice side by side, a core each"):
+                apart[stream.name] = side_by_side(stream, LARGER_ON_ONE_CORE, warm, batches)
+            for one in apart[stream.name]:
+                self._say(f"{stream.name}, {LARGER_ON_ONE_CORE.title}, another beside it", one)
+        report.show_cells(found, apart, self.console)
+        return report.scales_out(found, apart)
 
-    def _rates(self, setups: tuple[Setup, ...], warm: int, batches: int) -> report.Rates:
-        found = {}
-        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
-            for name in self.options.queries:
+    def _streams(self, many: int, batches: int) -> Iterator[Stream]:
+        """Of each query so many micro-batches of ``many`` files."""
+        for name in self.options.queries:
+            with tempfile.TemporaryDirectory(dir=self.folder) as folder:
                 with self.progress.status(f"{name}: writing events"):
-                    many = max(setup.files_to_a_batch for setup in setups)
-                    stream = stream_of(name, (warm + batches) * many, Path(folder), FIRST * many)
-                for setup in setups:
-                    with self.progress.status(f"{name}: {setup.title}, {warm} + {batches} micro-batches"):
-                        found[name, setup] = throughput(stream, setup, warm, batches)
-                    self._say(f"{name}, {setup.title}", found[name, setup])
+                    stream = stream_of(name, batches * many, Path(folder), FIRST * many)
+                yield stream
+
+    def _rates(self, stream: Stream, setups: tuple[Setup, ...], warm: int, batches: int) -> report.Rates:
+        found = {}
+        for setup in setups:
+            with self.progress.status(f"{stream.name}: {setup.title}, {warm} + {batches} micro-batches"):
+                found[stream.name, setup] = throughput(stream, setup, warm, batches)
+            self._say(f"{stream.name}, {setup.title}", found[stream.name, setup])
         return found
 
     def overhead(self) -> bool:

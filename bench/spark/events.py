@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,18 +75,25 @@ class Intake:
         for name in self.files.relations:
             (self.folder / name).mkdir(parents=True)
             schema = spark.read.parquet(str(self.files.file(name, 0))).schema
-            reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", files_to_a_batch)
+            reader = spark.readStream.schema(schema).option("recursiveFileLookup", value=True)
+            reader = reader.option("maxFilesPerTrigger", files_to_a_batch)
             found[name] = reader.parquet(str(self.folder / name))
         return found
 
     def let_in(self, numbers: range) -> None:
-        for number in numbers:
-            for name in self.files.relations:
+        """All of them at once: a listing that is read while files come in may have a later one and lack an earlier."""
+        for name in self.files.relations:
+            ready = self.folder / f"{name}-ready"
+            ready.mkdir()
+            for number in numbers:
                 file = self.files.file(name, number)
-                os.link(file, self.folder / name / file.name)
+                os.link(file, ready / file.name)
+            ready.rename(self._stretch(name, numbers))
 
     def let_go(self, numbers: range) -> None:
         """Files that were read: else Spark would list them again for every micro-batch to come."""
-        for number in numbers:
-            for name in self.files.relations:
-                (self.folder / name / self.files.file(name, number).name).unlink()
+        for name in self.files.relations:
+            shutil.rmtree(self._stretch(name, numbers))
+
+    def _stretch(self, relation: str, numbers: range) -> Path:
+        return self.folder / relation / f"{numbers.start:05}"

@@ -26,17 +26,17 @@ ROLES = {DRIVER: b"", "JVM": b"/bin/java", "workers": b"spark.daemon", "cells": 
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def apart(cores: int | None, function: Callable[P, A], *given: P.args, **named: P.kwargs) -> A:
-    """What ``function`` answers in a fresh process that has so many cores (None: all) for itself and its children."""
+def apart(cores: range | None, function: Callable[P, A], *given: P.args, **named: P.kwargs) -> A:
+    """What ``function`` answers in a fresh process that has these cores (None: all) for itself and its children."""
     fresh = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, fresh, _begin, (cores, uuid.uuid4().hex)) as pool:
         return pool.submit(_told, partial(function, *given, **named)).result()
 
 
-def _begin(cores: int | None, mark: str) -> None:
+def _begin(cores: range | None, mark: str) -> None:
     os.environ[MARK] = mark
     if cores is not None:
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[cores.start : cores.stop])
 
 
 def _told(function: Callable[[], A]) -> A:

@@ -24,8 +24,11 @@ MOST_GROWTH = 1.5
 LEAST_TIMES = 20.0
 LEAST_GAIN = 1.5  # of a second cell on a second core
 FREE = 0.2  # cores: what others may take of two that are called free
+TWO_CORES = 1.8  # times the work of one that two do, if they are called free
 
 Rates = Mapping[tuple[str, Setup], Stretch]
+Pair = tuple[Stretch, Stretch]
+Apart = Mapping[str, Pair]  # by query: two jobs at once that know nothing of each other, a core each
 
 
 def line(stretch: Stretch) -> str:
@@ -65,7 +68,7 @@ def show_throughput(found: Rates, left_out: int, console: Console) -> None:
 
 
 def per_core(setup: Setup, stretch: Stretch) -> float:
-    return stretch.rate if setup.pinned == 1 else stretch.rate_of_cpu
+    return stretch.rate if setup.pinned is not None and len(setup.pinned) == 1 else stretch.rate_of_cpu
 
 
 def is_fast(setup: Setup, stretch: Stretch) -> bool:
@@ -202,32 +205,47 @@ def is_worth_it(both: Recomputed) -> bool:
 # -- cells -------------------------------------------------------------------------------------------------------------
 
 
-def show_cells(found: Rates, console: Console) -> None:
+def show_cells(found: Rates, apart: Apart, console: Console) -> None:
     table = Table(title=f"events per second, micro-batches of {LARGER_TWO_CELLS.rows:,} rows")
     headings = ("1 cell\non 1 core", "1 cell\non 2 cores", "2 cells\non 2 cores", "gain by\nthe core", "by the\ncell")
-    for heading in ("query", *headings, f"at least {LEAST_GAIN}×", "others'"):
+    for heading in ("query", *headings, f"at least {LEAST_GAIN}×", "of two\napart", "others'"):
         table.add_column(heading, justify="left" if heading == "query" else "right")
-    for name in {name for name, _ in found}:
+    for name, pair in apart.items():
         core, one, two = (found[name, s] for s in (LARGER_ON_ONE_CORE, LARGER_ONE_CELL, LARGER_TWO_CELLS))
         table.add_row(
             name,
             *(rate(stretch.rate) for stretch in (core, one, two)),
             f"{two.rate / core.rate:.2f}×",
             f"{two.rate / one.rate:.2f}×",
-            _verdict(two.rate >= LEAST_GAIN * core.rate).strip() + ("" if _is_free(two) else " cores not free"),
+            _verdict(_gains(core, two)).strip() + ("" if _are_free(core, two, pair) else " no two free cores"),
+            f"{_together(pair) / core.rate:.2f}×",
             f"{two.took.others:.2f}",
         )
     console.print(table)
+    console.print(
+        f"of two apart: what the same job on one core, run twice at the same time on a core each, does in all, by what "
+        f"it does alone. No program can gain more. Below {TWO_CORES}× the machine has no two free cores: they share "
+        f"units, a cache or a clock.",
+        highlight=False,
+    )
 
 
-def scales_out(found: Rates) -> bool:
-    """A second core that somebody else used proves nothing either way."""
-    pairs = [(found[name, LARGER_ON_ONE_CORE], found[name, LARGER_TWO_CELLS]) for name in {name for name, _ in found}]
-    return all(two.rate >= LEAST_GAIN * one.rate or not _is_free(two) for one, two in pairs)
+def scales_out(found: Rates, apart: Apart) -> bool:
+    """Where there are no two free cores, nothing is proved either way."""
+    sets = [(found[name, LARGER_ON_ONE_CORE], found[name, LARGER_TWO_CELLS], pair) for name, pair in apart.items()]
+    return all(_gains(one, two) or not _are_free(one, two, pair) for one, two, pair in sets)
 
 
-def _is_free(stretch: Stretch) -> bool:
-    return stretch.took.others <= FREE
+def _gains(one: Stretch, two: Stretch) -> bool:
+    return two.rate >= LEAST_GAIN * one.rate
+
+
+def _are_free(one: Stretch, two: Stretch, pair: Pair) -> bool:
+    return two.took.others <= FREE and _together(pair) >= TWO_CORES * one.rate
+
+
+def _together(pair: Pair) -> float:
+    return sum(stretch.rate for stretch in pair)
 
 
 def _verdict(kept: bool) -> str:

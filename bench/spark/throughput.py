@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import chain
+from multiprocessing import Manager
 from pathlib import Path
 
 from bench.engine.answers import answer, check
@@ -23,12 +26,12 @@ NOT_READ = 101_000  # rows of part, supplier and partsupp, which come first
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """``pinned`` is how many cores all processes together may use; None: as many as there are."""
+    """``pinned`` are the cores that all processes together may use; None: all that there are."""
 
     title: str
     cores: int
     cells: int
-    pinned: int | None = None
+    pinned: range | None = None
     files_to_a_batch: int = 1
 
     @property
@@ -36,12 +39,13 @@ class Setup:
         return ROWS * self.files_to_a_batch
 
 
+FIRST_CORE, SECOND_CORE = range(1), range(1, 2)
 LARGER = 8  # times as many rows to a batch
-ON_ONE_CORE = Setup("1 cell, 1 core", 1, 1, pinned=1)
+ON_ONE_CORE = Setup("1 cell, 1 core", 1, 1, pinned=FIRST_CORE)
 ONE_CELL = Setup("1 cell", 1, 1)
 TWO_CELLS = Setup("2 cells", 2, 2)
 THROUGHPUT = (ON_ONE_CORE, ONE_CELL, TWO_CELLS)
-LARGER_ON_ONE_CORE = Setup("1 cell, 1 core", 1, 1, pinned=1, files_to_a_batch=LARGER)
+LARGER_ON_ONE_CORE = Setup("1 cell, 1 core", 1, 1, pinned=FIRST_CORE, files_to_a_batch=LARGER)
 LARGER_ONE_CELL = Setup("1 cell", 2, 1, files_to_a_batch=LARGER)
 LARGER_TWO_CELLS = Setup("2 cells", 2, 2, files_to_a_batch=LARGER)
 CELLS = (LARGER_ON_ONE_CORE, LARGER_ONE_CELL, LARGER_TWO_CELLS)
@@ -83,22 +87,52 @@ def _workload(name: str, events: int) -> Workload:
 
 def throughput(stream: Stream, setup: Setup, warm: int, batches: int) -> Stretch:
     """The micro-batches after ``warm`` others, in which the JVM compiles its code."""
-    events = stream.until((warm + batches) * setup.files_to_a_batch)
+    return _checked(stream, setup, warm + batches, *_run(stream, setup, warm, batches, _at_once))
+
+
+def side_by_side(stream: Stream, setup: Setup, warm: int, batches: int) -> tuple[Stretch, Stretch]:
+    """Two that know nothing of each other, each on a core of its own, measured at the same time.
+
+    No program can gain more by a second core than these do: it is what the machine has to give.
+    """
+    first, second = (replace(setup, pinned=core) for core in (FIRST_CORE, SECOND_CORE))
+    with Manager() as manager, ThreadPoolExecutor(2) as pool:
+        both = manager.Barrier(2)
+        runs = [pool.submit(_run, stream, each, warm, batches, both.wait) for each in (first, second)]
+        found = [run.result() for run in runs]
+    one, other = (_checked(stream, setup, warm + batches, *each) for each in found)
+    return one, other
+
+
+def _at_once() -> None:
+    """Nobody to wait for."""
+
+
+def _run(
+    stream: Stream, setup: Setup, warm: int, batches: int, begin: Callable[[], object]
+) -> tuple[Stretch, list[Row]]:
     before = stream.first // setup.files_to_a_batch
-    found, rows = apart(setup.pinned, _measured, stream.name, stream.files, setup, before, warm, batches)
+    return apart(setup.pinned, _measured, stream.name, stream.files, setup, (before, warm, batches), begin)
+
+
+def _checked(stream: Stream, setup: Setup, batches: int, found: Stretch, rows: list[Row]) -> Stretch:
+    events = stream.until(batches * setup.files_to_a_batch)
     check(f"{stream.name} on Spark, {setup.title}, after {len(events):,} events", rows, answer(stream.workload, events))
     return replace(found, answer_rows=len(rows))
 
 
 def _measured(
-    name: str, files: EventFiles, setup: Setup, before: int, warm: int, batches: int
+    name: str, files: EventFiles, setup: Setup, batches: tuple[int, int, int], begin: Callable[[], object]
 ) -> tuple[Stretch, list[Row]]:
+    """The last of three stretches; ``begin`` is called before it."""
     script, many = script_of(PAPER_QUERIES[name]), setup.files_to_a_batch
+    few, warm, measured = batches
     with (
         tempfile.TemporaryDirectory(dir=files.folder.parent) as scratch,
         spark_with(setup.cores) as spark,
         maintained(spark, script, files, Path(scratch), cells=setup.cells, files_to_a_batch=many) as (running, views),
     ):
-        running.take(before)
+        running.take(few)
         running.take(warm)
-        return running.take(batches), shown(views[name])
+        begin()
+        return running.take(measured), shown(views[name])

@@ -50,9 +50,11 @@ def test_files_are_let_in_by_age(files: EventFiles, tmp_path: Path) -> None:
     for name in files.relations:
         (tmp_path / name).mkdir()
     intake.let_in(range(1, 3))
-    there = sorted((tmp_path / "orders").iterdir())
+    there = sorted((tmp_path / "orders").rglob("*.parquet"))
     assert [file.name for file in there] == ["00001.parquet", "00002.parquet"]
     assert there[0].stat().st_mtime < there[1].stat().st_mtime
+    intake.let_go(range(1, 3))
+    assert not any((tmp_path / "orders").iterdir())
 
 
 @pytest.mark.parametrize("name", ["bsv", "q3", "axf"])
@@ -100,20 +102,23 @@ def test_limits() -> None:
     assert not report.is_worth_it(Recomputed(1.9, "as it comes", stretch(0.1)))
 
 
-def test_cells_are_not_judged_where_others_had_the_second_core() -> None:
-    def rates(others: float) -> report.Rates:
-        return {("q3", setup): stretch(0.8 if setup is LARGER_TWO_CELLS else 1.0, others=others) for setup in CELLS}
+def test_cells_are_judged_where_the_machine_has_two_free_cores() -> None:
+    def scale_out(seconds: float, others: float = 0.0, apart: float = 1.0) -> bool:
+        rates = {("q3", s): stretch(seconds if s is LARGER_TWO_CELLS else 1.0, others=others) for s in CELLS}
+        return report.scales_out(rates, {"q3": (stretch(apart), stretch(apart))})
 
-    assert not report.scales_out(rates(others=0.0))
-    assert report.scales_out(rates(others=0.5))
+    assert scale_out(0.6)
+    assert not scale_out(0.8)
+    assert scale_out(0.8, others=0.5), "somebody else had the second core"
+    assert scale_out(0.8, apart=1.4), "two jobs that share nothing gain no more"
 
 
 def test_tables_show_every_query(capsys: pytest.CaptureFixture[str]) -> None:
     console = Console(width=200)
     report.show_throughput({("q3", setup): stretch(0.25) for setup in THROUGHPUT}, 25, console)
-    report.show_cells({("bsv", setup): stretch(0.25) for setup in CELLS}, console)
+    report.show_cells({("bsv", s): stretch(0.25) for s in CELLS}, {"bsv": (stretch(0.3), stretch(0.3))}, console)
     report.show_overhead({"q3": Overhead(stretch(0.1), stretch(0.19))}, console)
     report.show_scale([Size(100_000, 1, stretch(0.1)), Size(1_000_000, 1, stretch(0.2))], console)
     report.show_recompute({"bsv": Recomputed(2.0, "as it comes", stretch(0.1))}, console)
     said = capsys.readouterr().out
-    assert {"400", "2.00×", "20.0×", "90"} <= set(said.split())
+    assert {"400", "2.00×", "20.0×", "90", "1.67×"} <= set(said.split())
