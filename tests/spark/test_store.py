@@ -19,12 +19,13 @@ from viewlet.spark.chain import START, Address, Chain, File, Log, Manifest, Snap
 from viewlet.spark.events import Rows, log_parts, log_segments, segments
 from viewlet.spark.manifest import clean, newest_manifest, read_manifest, write_manifest
 from viewlet.spark.partition import part_of, split
+from viewlet.spark.snapshot import is_due
 from viewlet.spark.store import Store, digest
 
 
 def log(batch: int, attempt: str = "a", *views: str) -> Log:
     changes = {view: File(f"changes/{view}/{batch}-c0-{attempt}.parquet", 2, "d") for view in views}
-    return Log(batch, attempt, File(f"logs/{batch}-c0-{attempt}.events", 1, "d"), changes, 3)
+    return Log(batch, attempt, File(f"logs/{batch}-c0-{attempt}.events", 1, "d"), changes, 3, 0.1)
 
 
 def snapshot(batch: int, attempt: str = "a", *views: str) -> Snapshot:
@@ -59,6 +60,20 @@ def test_a_chain_keeps_two_snapshots_and_the_logs_after_the_older_one() -> None:
     assert [known.batch for known in chain.logs] == [3, 5]
     assert chain.base == snapshot(3, "a", "v")
     assert [known.batch for known in chain.after(chain.base)] == [5]
+
+
+def test_a_snapshot_is_due_when_replaying_takes_long_or_logs_are_many() -> None:
+    def after(*seconds: float, base: int | None = None) -> Chain:
+        logs = tuple(replace(log(b), seconds=s, file=File("l", 10, "d")) for b, s in enumerate(seconds, start=1))
+        last = () if base is None else (replace(snapshot(0), file=File("s", base, "d")),)
+        return Chain(last, logs)
+
+    assert not is_due(after(0.6, 0.3))
+    assert is_due(after(0.6, 0.5))
+    assert is_due(after(0.6, 0.5, base=20))
+    assert not is_due(after(0.6, 0.5, base=21)), "reading the snapshot takes as long"
+    assert not is_due(after(*[0.0] * 49, base=10**9))
+    assert is_due(after(*[0.0] * 50, base=10**9))
 
 
 def test_a_snapshot_of_an_attempt_that_lost_is_left_out() -> None:

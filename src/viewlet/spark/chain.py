@@ -45,13 +45,17 @@ START = Version()  # of a cell that nothing was applied to
 
 @dataclass(frozen=True)
 class Log:
-    """One micro-batch of a cell: its events, and what they changed in each view that the cell publishes."""
+    """One micro-batch of a cell: its events, what they changed in each view that the cell publishes, and what it took.
+
+    ``seconds`` are the engine's: to replay the log takes about as long. Manifests of earlier versions do not say.
+    """
 
     batch: int
     id: str
     file: File
     changes: Mapping[str, File]
     rows: int
+    seconds: float = 0.0
 
     @property
     def version(self) -> Version:
@@ -64,12 +68,13 @@ class Log:
             "file": self.file.to_json(),
             "changes": _files_to_json(self.changes),
             "rows": self.rows,
+            "seconds": self.seconds,
         }
 
     @staticmethod
     def from_json(data: Json) -> Log:
         file, changes = File.from_json(data["file"]), _files_from_json(data["changes"])
-        return Log(data["batch"], data["id"], file, changes, data["rows"])
+        return Log(data["batch"], data["id"], file, changes, data["rows"], data.get("seconds", 0.0))
 
 
 @dataclass(frozen=True)

@@ -25,16 +25,16 @@ from viewlet.spark.chain import Chain, Snapshot, Version
 from viewlet.spark.server import Listener, say
 from viewlet.spark.store import Store
 
-LEAST_BYTES = 1 << 20
+LONG = 1.0  # seconds of replaying logs, which a cell that is opened anew has to wait for
 MOST_LOGS = 50
 NICENESS = 10  # a snapshot has time, batches have not
 
 
 def is_due(chain: Chain) -> bool:
-    """Once the logs outgrow the last snapshot, replaying them costs about as much as reading it; or they are many."""
+    """Once replaying the logs would take long, and longer than reading the last snapshot does; or they are many."""
     logs = chain.recent
-    least = LEAST_BYTES if chain.base is None else max(LEAST_BYTES, chain.base.file.bytes)
-    return len(logs) >= MOST_LOGS or sum(log.file.bytes for log in logs) >= least
+    outgrown = chain.base is None or sum(log.file.bytes for log in logs) >= chain.base.file.bytes
+    return len(logs) >= MOST_LOGS or (outgrown and sum(log.seconds for log in logs) >= LONG)
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,8 @@ class CellProcess:
         rows = _feed(self._cell, log, request.batch, "the request")
         changes, partials = self._cell.changes(), self._cell.partials()
         engine_seconds = time.perf_counter() - begun
-        written = self._write(request, log, {v: changes[v] for v in request.publish if v in changes}, rows)
+        published = {view: changes[view] for view in request.publish if view in changes}
+        written = self._write(request, log, published, rows, engine_seconds)
         self._version = written.version
         return Answer(
             cell=self._name,
@@ -128,11 +129,13 @@ class CellProcess:
             parts=tuple(part for split_ in request.splits for part in _parts(split_, partials)),
         )
 
-    def _write(self, request: Request, log: pa.Buffer, changes: dict[str, pa.RecordBatch], rows: int) -> Log:
+    def _write(
+        self, request: Request, log: pa.Buffer, changes: dict[str, pa.RecordBatch], rows: int, seconds: float
+    ) -> Log:
         stem = f"{request.batch}-{self._name}-{request.attempt}"
         tables = {f"changes/{directory_of(v)}/{stem}.parquet": _numbered(c, request.batch) for v, c in changes.items()}
         file, *files = self._store.write_new({f"logs/{stem}.events": log, **tables})
-        return Log(request.batch, request.attempt, file, dict(zip(changes, files, strict=True)), rows)
+        return Log(request.batch, request.attempt, file, dict(zip(changes, files, strict=True)), rows, seconds)
 
     # -- snapshots -----------------------------------------------------------------------------------------------------
 
