@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import chain, islice
+from functools import partial, reduce
+from itertools import chain, islice, product
 from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
@@ -42,6 +42,13 @@ class Message(NamedTuple):
     kind: str
     name: str
     body: bytes
+
+
+class Arrived(NamedTuple):
+    """Rows of a relation, by the columns that a cell knows."""
+
+    arrival: Arrival
+    rows: Rows
 
 
 @dataclass(frozen=True)
@@ -108,25 +115,24 @@ def merge_name(number: int) -> str:
 
 def feed_cells(turn: Turn, batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
     """Each cell its rows, all that there are of them."""
-    by_cell = _by_cell(batches)
 
-    def applied(cell: int, rows: list[pa.RecordBatch]) -> list[Message]:
-        return _asked(turn, cell, lambda ticket: apply(ticket, in_order(turn.works.arrivals, rows)))
+    def applied(cell: int, arrived: list[Arrived]) -> list[Message]:
+        return _asked(turn, cell, lambda ticket: apply(ticket, in_order(arrived)))
 
-    yield from chain.from_iterable(_at_once(applied, by_cell))
+    yield from chain.from_iterable(_at_once(applied, _by_cell(turn.works.arrivals, batches)))
 
 
 def hand_over(turn: Turn, batches: Iterator[pa.RecordBatch]) -> Iterator[Message]:
     """Each cell the rows that there are of it here; it holds them. A message says under which name."""
     while some := list(islice(batches, HANDED_AT_ONCE)):
         whole = pa.Table.from_batches(some).combine_chunks().to_batches()  # few large pieces are cut up sooner
-        yield from _at_once(partial(_hand_over, turn), _by_cell(whole))
+        yield from _at_once(partial(_hand_over, turn), _by_cell(turn.works.arrivals, whole))
 
 
-def _hand_over(turn: Turn, cell: int, batches: list[pa.RecordBatch]) -> Message:
+def _hand_over(turn: Turn, cell: int, arrived: list[Arrived]) -> Message:
     name = secrets.token_hex(8)
     with suppress(UnreachableError):  # whoever has it apply them will notice
-        hold(turn.ticket(cell), name, in_order(turn.works.arrivals, batches))
+        hold(turn.ticket(cell), name, in_order(arrived))
     return Message(cell, HELD, name, b"")
 
 
@@ -145,12 +151,35 @@ def apply_handed_over(turn: Turn, messages: Iterable[Message]) -> list[Message]:
     return list(chain.from_iterable(_at_once(applied, by_cell)))
 
 
-def _by_cell(batches: Iterable[pa.RecordBatch]) -> dict[int, list[pa.RecordBatch]]:
-    found: dict[int, list[pa.RecordBatch]] = defaultdict(list)
+def _by_cell(arrivals: tuple[Arrival, ...], batches: Iterable[pa.RecordBatch]) -> dict[int, list[Arrived]]:
+    """Each cell's rows as its relations have them. Of a cell that is only to be opened there are none."""
+    found: dict[int, list[Arrived]] = defaultdict(list)
     for batch in (batch for batch in batches if batch.num_rows):
-        for cell in _values(batch, "cell"):
-            found[cell].append(_of(batch, "cell", cell))
+        copies, ops = _places(batch, "copy"), _places(batch, "op")
+        copies.pop(NOBODY, None)
+        named = {c: batch.select(arrivals[c].slots).rename_columns(list(arrivals[c].columns)) for c in copies}
+        for cell, here in _places(batch, "cell").items():
+            mine = found[cell]
+            for copy, op in product(copies, ops):
+                rows = _chosen(named[copy], here, copies[copy], ops[op])
+                if rows.num_rows:
+                    mine.append(Arrived(arrivals[copy], Rows(arrivals[copy].relation, op, rows)))
     return found
+
+
+def _places(batch: pa.RecordBatch, column: str) -> dict[int, pa.Array | None]:
+    """Value ↦ the rows that have it (None: all). Values are few; a column that would always say 0 is left out."""
+    if column not in batch.schema.names:
+        return {0: None}
+    there = batch.column(column)
+    values = pc.unique(there).to_pylist()
+    return {value: pc.equal(there, value) if len(values) > 1 else None for value in values}
+
+
+def _chosen(rows: pa.RecordBatch, *masks: pa.Array | None) -> pa.RecordBatch:
+    """The rows that are in all of them, copied once."""
+    given = [mask for mask in masks if mask is not None]
+    return rows.filter(reduce(pc.and_, given)) if given else rows
 
 
 def _asked(turn: Turn, cell: int, ask: Callable[[Ticket], Answer]) -> list[Message]:
@@ -169,47 +198,23 @@ def _label(view: str, answer: Answer) -> str:
     return json.dumps([view, answer.cell, answer.log.id])
 
 
-def in_order(arrivals: tuple[Arrival, ...], batches: Iterable[pa.RecordBatch]) -> Iterator[Rows]:
+def in_order(arrived: Iterable[Arrived]) -> Iterator[Rows]:
     """What comes before what goes: a batch is a bag, its rows have no order of their own.
 
     Static tables have a batch to themselves. Each load of one computes views anew, so its rows are kept together.
     """
     loads: dict[tuple[str, int], list[pa.RecordBatch]] = defaultdict(list)
     deletes: list[Rows] = []
-    for batch in batches:
-        for arrival, rows in _by_copy(arrivals, batch):
-            if arrival.static:
-                loads[rows.relation, rows.times].append(rows.batch)
-            elif rows.times < 0:
-                deletes.append(rows)
-            else:
-                yield rows
+    for arrival, rows in arrived:
+        if arrival.static:
+            loads[rows.relation, rows.times].append(rows.batch)
+        elif rows.times < 0:
+            deletes.append(rows)
+        else:
+            yield rows
     for (relation, times), parts in sorted(loads.items(), key=lambda load: -load[0][1]):
         yield Rows(relation, times, pa.concat_batches(parts))
     yield from deletes
-
-
-def _by_copy(arrivals: tuple[Arrival, ...], batch: pa.RecordBatch) -> Iterator[tuple[Arrival, Rows]]:
-    for copy in _values(batch, "copy"):
-        if copy != NOBODY:
-            arrival, rows = arrivals[copy], _of(batch, "copy", copy)
-            for op in _values(rows, "op"):
-                renamed = _of(rows, "op", op).select(arrival.slots).rename_columns(list(arrival.columns))
-                yield arrival, Rows(arrival.relation, op, renamed)
-
-
-def _values(batch: pa.RecordBatch, column: str) -> list[int]:
-    """Those that occur, which are few; a column that would always say 0 is left out."""
-    found: list[int] = pc.unique(batch.column(column)).to_pylist() if column in batch.schema.names else [0]
-    return found
-
-
-def _of(batch: pa.RecordBatch, column: str, value: int) -> pa.RecordBatch:
-    """The rows that have this value there."""
-    if column not in batch.schema.names:
-        return batch
-    chosen = pc.equal(batch.column(column), value)
-    return batch if chosen.true_count == len(chosen) else batch.filter(chosen)
 
 
 # -- merge cells -------------------------------------------------------------------------------------------------------
