@@ -17,7 +17,7 @@ class Settings:
     """How much to measure: by default, minutes; ``full`` takes whole streams, and Spark at length: hours."""
 
     queries: tuple[str, ...] = tuple(PAPER_QUERIES)
-    seconds: float = 1.2  # of CPU, for a contestant that is too slow for the whole stream
+    seconds: float = 1.0  # of CPU, for a contestant that is too slow for the whole stream
     full: bool = False
 
 

@@ -70,7 +70,7 @@ def _measuring(suite: str) -> Callable[..., None]:
         ] = None,
         seconds: Annotated[
             float | None,
-            typer.Option(min=0.01, show_default="1.2", help="CPU seconds for what is too slow for the whole stream."),
+            typer.Option(min=0.01, show_default="1", help="CPU seconds for what is too slow for the whole stream."),
         ] = None,
         full: Annotated[bool, typer.Option("--full", help="Whole streams, and Spark at length: hours.")] = False,
         out: OutOption = None,
