@@ -96,7 +96,7 @@ PEERS = (
         "SQL, one task, mini-batches off, from the first event on; timed without writing its changes, "
         "which an untimed run over the same events wrote for the check; the start of a job is taken off",
         environment="flink",
-        patience=16,
+        patience=24,
         rewritten={"q18": WITHOUT_SELECT_WITHOUT_FROM},
         also=(JAVA,),
     ),
