@@ -16,6 +16,7 @@ from tests.faults.feed import bids_streams, check, give
 from tests.faults.job import Job
 from tests.spark.cluster import until
 from tests.spark.harness import Streams, write_events
+from viewlet.spark.snapshot import MOST_LOGS
 from viewlet.workloads.streams import Event
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -78,8 +79,8 @@ def test_a_batch_without_commit_is_done_again_where_it_must_be(spark: SparkSessi
 
 NOTES = "CREATE STREAM notes (id BIGINT NOT NULL, body VARCHAR NOT NULL);\n"
 BODIES = "SELECT body, COUNT(*) AS n, SUM(id) AS ids FROM notes GROUP BY body"
-MOST = 30  # batches: a snapshot is made beside them, and they are not waited for
-LENGTH, ROWS = 1 << 15, 40  # of a body, and of a batch: enough for a snapshot to be due
+MOST = 2 * MOST_LOGS + 20  # batches: a snapshot is made beside them, and they are not waited for
+LENGTH, ROWS = 1 << 7, 5  # of a body, and of a batch
 
 
 def notes_streams(folder: Path) -> Streams:
@@ -110,7 +111,7 @@ def test_a_broken_snapshot_is_passed_over_for_the_one_before(spark: SparkSession
 
 def run_until_two_snapshots(spark: SparkSession, job: Job) -> int:
     """How many batches that took."""
-    views = job.streams.maintain(spark, checkpoint=job.checkpoint, cells=1, trigger=None)
+    views = job.streams.maintain(spark, checkpoint=job.checkpoint, cells=1, trigger=None, retain=MOST)
     try:
         for batch in range(MOST - 1):
             give(job.streams, range(batch, batch + 1), "notes")
