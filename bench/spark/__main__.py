@@ -71,7 +71,7 @@ class Bench:
             for one in apart[stream.name]:
                 self._say(f"{stream.name}, {LARGER_ON_ONE_CORE.title}, another beside it", one)
         report.show_cells(found, apart, self.console)
-        return report.scales_out(found, apart)
+        return report.scales_out(found)
 
     def _streams(self, many: int, batches: int) -> Iterator[Stream]:
         """Of each query so many micro-batches of ``many`` files."""

@@ -166,6 +166,7 @@ def test_rows_that_a_cell_holds_count_once_it_is_told_so(driver: Driver) -> None
     late = driver.ticket
     answer = driver.commit(apply_held(late, ["first", "second"]), events)
     assert (answer.rows, answer.reloaded) == (3, False)
+    assert answer.log.seconds == answer.engine_seconds > 0, "by which snapshots are due"
     driver.check()
     with pytest.raises(UnreachableError, match="has not got all rows of batch 4"):
         apply_held(driver.ticket, ["stray"])
