@@ -12,6 +12,8 @@ import platform
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 
 import pyspark
@@ -23,7 +25,7 @@ from bench.ordered.plot import require_matplotlib
 from bench.spark import report
 from bench.spark.overhead import overhead
 from bench.spark.plot import plot
-from bench.spark.recompute import recompute
+from bench.spark.recompute import STATES, recompute
 from bench.spark.run import Stretch
 from bench.spark.scale import scale
 from bench.spark.throughput import (
@@ -76,9 +78,9 @@ class Bench:
     def _streams(self, many: int, batches: int) -> Iterator[Stream]:
         """Of each query so many micro-batches of ``many`` files."""
         for name in self.options.queries:
-            with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            with self._scratch() as folder:
                 with self.progress.status(f"{name}: writing events"):
-                    stream = stream_of(name, batches * many, Path(folder), FIRST * many)
+                    stream = stream_of(name, batches * many, folder, FIRST * many)
                 yield stream
 
     def _rates(self, stream: Stream, setups: tuple[Setup, ...], warm: int, batches: int) -> report.Rates:
@@ -111,12 +113,18 @@ class Bench:
 
     def recompute(self) -> bool:
         found = {}
-        for name in self.options.queries:
-            with self.progress.status(f"{name}: maintained, and run again as Spark SQL"):
-                found[name] = recompute(name, self.options.warm, self.options.batches, self.folder)
-            self._say(f"{name}, much state", found[name].kept)
+        for name, state in product(self.options.queries, self.options.states):
+            title = f"{name}, {state:,} rows of state"
+            with self.progress.status(f"{title}: maintained, and run again as Spark SQL"), self._scratch() as folder:
+                found[name, state] = recompute(name, state, self.options.warm, self.options.batches, folder)
+            self._say(title, found[name, state].kept)
         report.show_recompute(found, self.console)
         return all(map(report.is_worth_it, found.values()))
+
+    @contextmanager
+    def _scratch(self) -> Iterator[Path]:
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            yield Path(folder)
 
     def _say(self, title: str, stretch: Stretch) -> None:
         self.progress.print(f"{title}: {report.line(stretch)}", highlight=False, soft_wrap=True)
@@ -154,7 +162,8 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--queries", type=among(QUERIES), default=list(QUERIES), help="default: %(default)s")
     parser.add_argument("--warm", type=int, default=60, help="micro-batches before the measured ones")
     parser.add_argument("--batches", type=int, default=25, help="micro-batches that are measured")
-    parser.add_argument("--groups", type=numbers, default=list(GROUPS), help="of state (default: %(default)s)")
+    parser.add_argument("--groups", type=numbers, default=list(GROUPS), help="of the view (default: %(default)s)")
+    parser.add_argument("--states", type=numbers, default=list(STATES), help="rows of tables (default: %(default)s)")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the scale of cost there: .svg, .png, .pdf")
     return parser.parse_args(arguments)
 

@@ -98,8 +98,8 @@ def test_limits() -> None:
     assert not report.is_light(Overhead(stretch(0.1), stretch(0.21)))
     assert report.is_flat([Size(10, 1, stretch(0.1)), Size(100, 1, stretch(0.14))])
     assert not report.is_flat([Size(10, 1, stretch(0.1)), Size(100, 1, stretch(0.16))])
-    assert report.is_worth_it(Recomputed(2.0, "as it comes", stretch(0.1)))
-    assert not report.is_worth_it(Recomputed(1.9, "as it comes", stretch(0.1)))
+    assert report.is_worth_it(Recomputed(2.0, 3.0, "as it comes", stretch(0.1)))
+    assert not report.is_worth_it(Recomputed(1.9, 3.0, "as it comes", stretch(0.1)))
 
 
 def test_cells_are_not_judged_where_others_had_the_second_core() -> None:
@@ -119,6 +119,6 @@ def test_tables_show_every_query(capsys: pytest.CaptureFixture[str]) -> None:
     report.show_cells({("bsv", s): stretch(0.25) for s in CELLS}, {"bsv": (stretch(0.3), stretch(0.3))}, console)
     report.show_overhead({"q3": Overhead(stretch(0.1), stretch(0.19))}, console)
     report.show_scale([Size(100_000, 1, stretch(0.1)), Size(1_000_000, 1, stretch(0.2))], console)
-    report.show_recompute({"bsv": Recomputed(2.0, "as it comes", stretch(0.1))}, console)
+    report.show_recompute({("bsv", 1000): Recomputed(2.0, 3.0, "as it comes", stretch(0.1))}, console)
     said = capsys.readouterr().out
-    assert {"400", "2.00×", "20.0×", "90", "1.67×"} <= set(said.split())
+    assert {"400", "2.00×", "20.0×", "30.0×", "90", "1.67×"} <= set(said.split())
