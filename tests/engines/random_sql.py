@@ -1,7 +1,8 @@
 """Random scripts of the supported SQL with random streams, drawn by hypothesis; simple choices come first.
 
 Sums, products and comparisons stay exact, so that the referee's doubles cannot round to the other side of a
-comparison: a quotient or an average is shown, tested for NULL or compared with a whole number, nothing else.
+comparison: columns of DOUBLE (the kind FLOAT here) hold halves and quarters, and a quotient or an average (the kind
+DOUBLE) is shown, tested for NULL or compared with a whole number, nothing else.
 """
 
 from __future__ import annotations
@@ -20,25 +21,26 @@ from tests.engines.conformance import Case
 from viewlet.workloads.streams import Event, Row
 
 SCHEMA = """\
-CREATE STREAM r (k BIGINT NOT NULL, a BIGINT, p DECIMAL(6,2), s VARCHAR);
+CREATE STREAM r (k BIGINT NOT NULL, a BIGINT, p DECIMAL(6,2), s VARCHAR, y DOUBLE);
 CREATE STREAM q (k BIGINT NOT NULL, b BIGINT NOT NULL, d DATE, f BOOLEAN);
-CREATE STREAM t (k BIGINT, x DECIMAL(6,2) NOT NULL, d DATE NOT NULL, s VARCHAR NOT NULL);
+CREATE STREAM t (k BIGINT, x DECIMAL(6,2) NOT NULL, d DATE NOT NULL, s VARCHAR NOT NULL, y DOUBLE NOT NULL);
 CREATE TABLE u (k BIGINT NOT NULL, w BIGINT, f BOOLEAN NOT NULL);
 """
-Kind = Literal["BIGINT", "DECIMAL", "VARCHAR", "DATE", "BOOLEAN", "DOUBLE"]
+Kind = Literal["BIGINT", "DECIMAL", "VARCHAR", "DATE", "BOOLEAN", "FLOAT", "DOUBLE"]
 COLUMNS: dict[str, dict[str, Kind]] = {
-    "r": {"k": "BIGINT", "a": "BIGINT", "p": "DECIMAL", "s": "VARCHAR"},
+    "r": {"k": "BIGINT", "a": "BIGINT", "p": "DECIMAL", "s": "VARCHAR", "y": "FLOAT"},
     "q": {"k": "BIGINT", "b": "BIGINT", "d": "DATE", "f": "BOOLEAN"},
-    "t": {"k": "BIGINT", "x": "DECIMAL", "d": "DATE", "s": "VARCHAR"},
+    "t": {"k": "BIGINT", "x": "DECIMAL", "d": "DATE", "s": "VARCHAR", "y": "FLOAT"},
     "u": {"k": "BIGINT", "w": "BIGINT", "f": "BOOLEAN"},
 }
-NOT_NULL = {("r", "k"), ("q", "k"), ("q", "b"), ("t", "x"), ("t", "d"), ("t", "s"), ("u", "k"), ("u", "f")}
+NOT_NULL = {("r", "k"), ("q", "k"), ("q", "b"), *(("t", c) for c in "xdsy"), ("u", "k"), ("u", "f")}
 VALUES: dict[Kind, tuple[object, ...]] = {
     "BIGINT": (1, 2, 0, -1),
     "DECIMAL": (Decimal("1.00"), Decimal("0.00"), Decimal("-1.50"), Decimal("2.25")),
     "VARCHAR": ("a", "b", ""),
     "DATE": (date(2020, 1, 1), date(2020, 1, 2), date(2020, 1, 4)),
     "BOOLEAN": (True, False),
+    "FLOAT": (1.0, 0.5, 0.0, -0.75),
 }
 LITERALS: dict[Kind, tuple[str, ...]] = {
     "BIGINT": ("1", "0", "2", "-1", "3", "1", "0", "CAST(NULL AS BIGINT)"),
@@ -46,9 +48,11 @@ LITERALS: dict[Kind, tuple[str, ...]] = {
     "VARCHAR": ("'a'", "'b'", "''"),
     "DATE": ("DATE '2020-01-02'", "DATE '2020-01-01'"),
     "BOOLEAN": ("TRUE", "FALSE"),
+    "FLOAT": ("1e0", "5e-1", "0e0", "-75e-2"),
     "DOUBLE": ("CAST(1 AS DOUBLE)", "CAST(NULL AS DOUBLE)"),
 }
-EXACT: tuple[Kind, ...] = ("BIGINT", "DECIMAL", "VARCHAR", "DATE", "BOOLEAN")
+EXACT: tuple[Kind, ...] = ("BIGINT", "DECIMAL", "VARCHAR", "DATE", "BOOLEAN", "FLOAT")
+NUMBERS: tuple[Kind, ...] = ("BIGINT", "DECIMAL", "FLOAT")
 COMPARISONS = ("=", "<", "<>", ">=", ">", "<=")
 ROOM = 4
 T = TypeVar("T")
@@ -150,7 +154,7 @@ class Writer:
             return f"({self.value('DATE', scope)} - {self.value('DATE', scope)})"
 
         match kind:
-            case "BIGINT" | "DECIMAL":
+            case "BIGINT" | "DECIMAL" | "FLOAT":
                 found = [arithmetic, arithmetic, lambda: f"ABS({self.value(kind, scope)})"]
                 found += [lambda: f"(- {self.value(kind, scope)})"]
                 if kind == "BIGINT":
@@ -185,7 +189,7 @@ class Writer:
         kind = self.one([f.kind for f in scope.own] or EXACT)
         if kind == "DOUBLE":
             return f"{self.subject(kind, scope)} {self.one(COMPARISONS)} {self.one(('1', '0', '2'))}"
-        other: Kind = self.one(("BIGINT", "DECIMAL")) if kind in ("BIGINT", "DECIMAL") else kind
+        other: Kind = self.one(NUMBERS) if kind in NUMBERS else kind
         left, right = self.subject(kind, scope), self.value(other, scope)
         return f"{left} {self.one(COMPARISONS)} {right if right != left else self.one(LITERALS[kind])}"
 
@@ -322,7 +326,7 @@ class Writer:
 
     def aggregate(self, scope: Scope) -> Field:
         argument = replace(scope, nesting=min(scope.nesting, 1), subqueries=min(scope.subqueries, int(self.one_in(4))))
-        kind: Kind = self.one(("BIGINT", "DECIMAL"))
+        kind = self.one(NUMBERS)
         distinct = "DISTINCT " if self.one_in(8) else ""
         return self.either(
             lambda: Field(f"SUM({distinct}{self.subject(kind, argument)})", kind, False),

@@ -127,17 +127,19 @@ static void huge_values() {
     CHECK(sum.value() == Real(0.1));
 }
 
-// Forty of everything, and all but five of them out again: what is left is the sum of the five.
+// Forty of everything, and all but five of them out again, one by one or summed up first: what is left is the sum of
+// the five.
 static void random_mix() {
     const double values[] = {1.1,   -2.7, 1e-9,   3e15,         -4e12, 0.01,    INFINITE, -INFINITE,
                              1e300, -0.0, -1e305, NOT_A_NUMBER, 17,    0x1p-80, 123.45,   0x1p1023};
     Random random{3};
     for (u32 trial = 0; trial < 5000; ++trial) {
-        RealSum sum, left;
+        RealSum sum, left, out;
         double chosen[40];
         for (double& choice : chosen) sum.add(choice = values[random.below(16)]);
         shuffle(chosen, 40, random);
-        for (u32 i = 0; i < 35; ++i) sum.add(chosen[i], -1);
+        for (u32 i = 0; i < 35; ++i) (trial % 2 ? sum : out).add(chosen[i], -1);
+        sum.add(out);
         for (u32 i = 35; i < 40; ++i) left.add(chosen[i]);
         double got = sum.value().hi, expected = left.value().hi;
         CHECK(equal(got, expected) || __builtin_fabs(got - expected) < 1e-12);

@@ -129,7 +129,7 @@ class GroupedScope(Scope):
 
     def _not_grouped(self, node: exp.Column, found: Field) -> Exception:
         assert self.grouping is not None
-        name = f"{found.tables[0]}.{found.name}"
+        name = f"{found.table}.{found.name}"
         hint = f"add {name} to GROUP BY" if self.grouping.grouped else f"write GROUP BY {name}"
         return self.session.source.error(
             node, f"column {name} is neither grouped nor aggregated", f"{hint}, or aggregate it: SUM({name})"

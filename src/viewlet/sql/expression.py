@@ -27,6 +27,7 @@ from viewlet.sql.expr import (
 from viewlet.sql.interval import interval
 from viewlet.sql.scope import Scope
 from viewlet.sql.types import (
+    alike,
     arithmetic_type,
     common_type,
     comparable,
@@ -40,7 +41,7 @@ from viewlet.sql.types import (
     timestamp_literal,
     to_double,
 )
-from viewlet.sql.unsupported import refuse
+from viewlet.sql.unsupported import only, refuse
 
 Rule = Callable[[exp.Expr, Scope], Expr]
 RULES: dict[type[exp.Expr], Rule] = {}
@@ -257,6 +258,9 @@ def _compare_hint(left: Expr, right: Expr) -> str:
 
 @translates(*COMPARISONS)
 def _comparison(node: exp.Expr, scope: Scope) -> Expr:
+    if any(type(side) in COMPARISONS for side in (node.this, node.expression)):  # in parentheses it is a Paren
+        hint = "combine them: a < b AND b < c; or put one in parentheses"
+        raise scope.session.source.error(node, "comparisons cannot be chained", hint)
     sides = expression(node.this, scope), expression(node.expression, scope)
     return compared(COMPARISONS[type(node)], *matched(node, scope, *sides))
 
@@ -276,11 +280,14 @@ def _not(node: exp.Expr, scope: Scope) -> Expr:
     return negation(boolean(node.this, scope))
 
 
+_BETWEEN_HINTS = {"symmetric": ("SYMMETRIC", "write both: x BETWEEN a AND b OR x BETWEEN b AND a")}
+
+
 @translates(exp.Between)
 def _between(node: exp.Expr, scope: Scope) -> Expr:
     """x BETWEEN a AND b is x >= a AND x <= b."""
-    value = expression(node.this, scope)
-    low, high = expression(node.args["low"], scope), expression(node.args["high"], scope)
+    only(scope.session.source, node, frozenset({"this", "low", "high"}), _BETWEEN_HINTS)
+    value, low, high = alike([expression(node.args[part], scope) for part in ("this", "low", "high")])
     sides = (">=", matched(node, scope, value, low)), ("<=", matched(node, scope, value, high))
     return conjunction([compared(symbol, *pair) for symbol, pair in sides])
 

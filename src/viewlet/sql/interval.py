@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from fractions import Fraction
 
 from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
 
 from viewlet.algebra.terms import MICROSECONDS_PER_DAY
 from viewlet.sql.source import Source
@@ -19,6 +22,28 @@ _MICROSECONDS = {
     "MILLISECOND": 1_000,
     "MICROSECOND": 1,
 }
+_DIVISIBLE = ("SECOND", "MILLISECOND")
+_ABBREVIATIONS = exp.Interval.UNABBREVIATED_UNIT_NAME
+_NUMBER = re.compile(r"\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)(E[-+]?[0-9]+)?\s*")
+_NUMBER_AND_UNIT = re.compile(r"\s*-?[0-9]+(\.[0-9]+)?\s*[A-Za-z]+\s*")
+_SHAPE = "write one number and one unit: INTERVAL '3' MONTH"
+
+
+def check_intervals(source: Source, tokens: Sequence[Token]) -> None:
+    """sqlglot reads a number and a word out of '1 day ago' and drops the rest, and takes any name for a unit."""
+    bare = [t for t in tokens if t.token_type not in (TokenType.L_PAREN, TokenType.R_PAREN)]
+    for word, value, unit in zip(bare, bare[1:], [*bare[2:], *bare[-1:]], strict=False):
+        if word.token_type == TokenType.INTERVAL and value.token_type in (TokenType.STRING, TokenType.NUMBER):
+            _check_interval(source, value, unit)
+
+
+def _check_interval(source: Source, value: Token, unit: Token) -> None:
+    if value.token_type == TokenType.STRING and re.search("[A-Za-z]", value.text):
+        if not _NUMBER_AND_UNIT.fullmatch(value.text):
+            raise source.error(value, f"INTERVAL '{value.text}' is not understood", _SHAPE)
+    elif unit.token_type == TokenType.IDENTIFIER or unit.text.upper() in _ABBREVIATIONS:
+        hint = f"write the unit out, without quotes: INTERVAL '3' {_ABBREVIATIONS.get(unit.text.upper(), 'MONTH')}"
+        raise source.error(unit, f"{unit.text} is a name, not the unit of an INTERVAL", hint)
 
 
 def interval(source: Source, node: exp.Interval) -> tuple[int, int]:
@@ -26,13 +51,15 @@ def interval(source: Source, node: exp.Interval) -> tuple[int, int]:
     count = _count(source, node)
     unit = node.text("unit").upper()
     unit = unit if unit in _MONTHS or unit in _MICROSECONDS else unit.removesuffix("S")
-    if unit in _MONTHS and count.denominator == 1:
-        return int(count) * _MONTHS[unit], 0
-    if unit in _MICROSECONDS and (count * _MICROSECONDS[unit]).denominator == 1:
-        return 0, int(count * _MICROSECONDS[unit])
-    raise source.error(
-        node, f"INTERVAL {count} {unit or '?'} is not understood", "write INTERVAL '3' MONTH, or DAY, HOUR, …"
-    )
+    if unit not in _MONTHS and unit not in _MICROSECONDS:
+        hint = "write INTERVAL '3' MONTH, or DAY, HOUR, …"
+        raise source.error(node, f"INTERVAL {count} {unit or '?'} is not understood", hint)
+    microseconds, divisible = count * _MICROSECONDS.get(unit, 1), unit in _DIVISIBLE
+    if (microseconds if divisible else count).denominator != 1:  # in DuckDB '1.5' DAY is a day, '1.5 days' are 36 hours
+        part = f"a fraction of one {'MICROSECOND' if divisible else unit} in an INTERVAL"
+        hint = "databases differ here; write whole units: INTERVAL '36' HOUR for a day and a half"
+        raise source.unsupported(node, part, hint)
+    return (int(count) * _MONTHS[unit], 0) if unit in _MONTHS else (0, int(microseconds))
 
 
 def _count(source: Source, node: exp.Interval) -> Fraction:
@@ -42,8 +69,6 @@ def _count(source: Source, node: exp.Interval) -> Fraction:
         literal = literal.this
     if not isinstance(literal, exp.Literal):
         raise source.unsupported(node, "an INTERVAL that is not a literal", "write INTERVAL '3' MONTH")
-    try:
-        return sign * Fraction(literal.this)
-    except ValueError:
-        message = f"INTERVAL '{literal.this}' is not understood"
-        raise source.error(node, message, "write one number and one unit: INTERVAL '3' MONTH") from None
+    if not _NUMBER.fullmatch(literal.this):
+        raise source.error(node, f"INTERVAL '{literal.this}' is not understood", _SHAPE)
+    return sign * Fraction(literal.this)

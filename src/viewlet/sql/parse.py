@@ -17,6 +17,7 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from viewlet.errors import SqlError
+from viewlet.sql.interval import check_intervals
 from viewlet.sql.source import Source
 
 _DUCKDB = Dialect.get_or_raise("duckdb")
@@ -88,6 +89,7 @@ def _parse_statement(source: Source, tokens: list[Token]) -> Statement:
     text = source.text[tokens[0].start : tokens[-1].end + 1]
     if kind == "VIEW":
         columns, query = _view_head(source, tokens)
+        check_intervals(source, query)
         return Statement(kind, place.text.lower(), place, _tree(source, query, source.text), text, (), columns)
     first = _with_clause(tokens)
     options = tuple(_options(source, tokens[first:]))

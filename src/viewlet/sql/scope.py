@@ -80,11 +80,16 @@ class CommonTable:
 
 @dataclass(frozen=True)
 class Field:
-    """A column that can be named: ``table.name``. A column merged by USING has further ``tables``."""
+    """A column that can be named: ``table.name``; one that USING ``merged`` into that of the left only so."""
 
-    tables: tuple[str, ...]
+    table: str
     name: str
     expr: Expr
+    merged: bool = False
+
+    def is_in(self, table: str) -> bool:
+        """Whether ``table.*`` has it, or ``*`` where no table is named."""
+        return self.table == table if table else not self.merged
 
 
 @dataclass(frozen=True)
@@ -102,9 +107,9 @@ class Scope:
     def own(self, node: exp.Column) -> Field | None:
         """The column of this FROM clause that ``node`` names, if any."""
         table, name = node.table.lower(), node.name.lower()
-        found = [f for f in self.fields if f.name == name and (not table or table in f.tables)]
+        found = [f for f in self.fields if f.name == name and f.is_in(table)]
         if len(found) > 1:
-            choices = " or ".join(f"{f.tables[0]}.{name}" for f in found)
+            choices = " or ".join(f"{f.table}.{name}" for f in found)
             raise self.session.source.error(node, f"column {name} is ambiguous", f"write {choices}")
         return found[0] if found else None
 
@@ -137,10 +142,10 @@ class Scope:
             scope = scope.outer
         fields = [f for level in levels for f in level.fields]
         table = node.table.lower()
-        if table and not any(table in f.tables for f in fields):
-            tables = sorted({t for f in fields for t in f.tables})
+        if table and not any(table == f.table for f in fields):
+            tables = sorted({f.table for f in fields})
             hint = did_you_mean(table, tables, f"the tables here are: {', '.join(tables) or 'none'}")
             return self.session.source.error(node, f"there is no table {table} in this query", hint)
-        names = list(dict.fromkeys(f.name for f in fields if not table or table in f.tables))
+        names = list(dict.fromkeys(f.name for f in fields if f.is_in(table)))
         hint = did_you_mean(node.name.lower(), names, f"the columns here are: {', '.join(names) or 'none'}")
         return self.session.source.error(node, f"there is no column {node.sql()}", hint)

@@ -137,14 +137,14 @@ def _star(item: exp.Expr, star: exp.Star, scope: Scope) -> list[tuple[str, exp.E
         {"except_": ("EXCLUDE", "name the columns"), "replace": ("REPLACE", "name the columns")},
     )
     table_name = item.table.lower() if isinstance(item, exp.Column) else ""
-    fields = [f for f in scope.fields if not table_name or table_name in f.tables]
+    fields = [f for f in scope.fields if f.is_in(table_name)]
     if not fields:
-        tables = sorted({t for f in scope.fields for t in f.tables})
+        tables = sorted({f.table for f in scope.fields})
         hint = did_you_mean(table_name, tables, f"the tables here are: {', '.join(tables) or 'none'}")
         raise source.error(
             item, f"there is no table {table_name} in this query" if table_name else "SELECT * without FROM", hint
         )
-    nodes = [exp.column(f.name, table=f.tables[0]) for f in fields]
+    nodes = [exp.column(f.name, table=f.table) for f in fields]
     for node in nodes:
         node.update_positions(star)
     return [(f.name, node) for f, node in zip(fields, nodes, strict=True)]

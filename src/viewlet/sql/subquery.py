@@ -25,6 +25,7 @@ from viewlet.sql.expression import expression, matched, translates
 from viewlet.sql.scope import Scope
 from viewlet.sql.select_list import Block, aggregation, is_aggregating, plain_columns
 from viewlet.sql.table import block, table, unwrapped
+from viewlet.sql.types import alike
 
 _SCALAR_HINT = "select one aggregate without GROUP BY, so that there is exactly one value: (SELECT SUM(x) FROM …)"
 
@@ -88,8 +89,7 @@ def _in(node: exp.Expr, scope: Scope) -> Expr:
         raise scope.session.source.unsupported(node, "IN without a list", "write IN (1, 2) or IN (SELECT …)")
     if not node.expressions:
         raise scope.session.source.error(node, "this IN list is empty", "name at least one value")
-    value = expression(node.this, scope)
-    options = [expression(item, scope) for item in node.expressions]
+    value, *options = alike([expression(item, scope) for item in (node.this, *node.expressions)])
     return disjunction([compared("=", *matched(node, scope, value, option)) for option in options])
 
 

@@ -151,7 +151,7 @@ def _join(node: exp.Join, scope: Scope) -> tuple[tuple[Query, ...], Scope]:
 
 
 def _using(name: exp.Expr, left: Scope, both: Scope) -> tuple[tuple[Query, ...], Scope]:
-    """JOIN … USING (x): the two x are equal, and one column from then on."""
+    """JOIN … USING (x): the two x are equal; x and * mean that of the left, the right table's name still its own."""
     right = replace(both, fields=both.fields[len(left.fields) :])
     column = exp.Column(this=name.copy())
     mine, theirs = left.own(column), right.own(column)
@@ -159,8 +159,7 @@ def _using(name: exp.Expr, left: Scope, both: Scope) -> tuple[tuple[Query, ...],
         missing = "left" if mine is None else "right"
         hint = f"both sides need a column {name.name.lower()}; write ON"
         raise left.session.source.error(name, f"there is no column {name.name.lower()} on the {missing} side", hint)
-    merged = replace(mine, tables=mine.tables + theirs.tables)
-    fields = tuple(merged if f is mine else f for f in both.fields if f is not theirs)
+    fields = tuple(replace(f, merged=True) if f is theirs else f for f in both.fields)
     return holds(compared("=", *matched(name, both, mine.expr, theirs.expr))), replace(both, fields=fields)
 
 
@@ -172,14 +171,14 @@ def _from_item(node: exp.Expr, scope: Scope) -> tuple[tuple[Query, ...], Scope]:
         raise source.unsupported(node, "a JOIN in parentheses", "leave out the parentheses")
     only(source, node, frozenset({"this", "alias", "db", "catalog"}), {})
     alias = node.alias.lower() or (node.name.lower() if isinstance(node, exp.Table) else "")
-    if any(alias in f.tables for f in scope.fields):
+    if any(alias == f.table for f in scope.fields):
         hint = "give each its own name: FROM bids x, bids y"
         raise source.error(node, f"table name {alias} is used twice in this FROM", hint)
     around = replace(scope, fields=())
     found = _named(node, around, alias) if isinstance(node, exp.Table) else table(node.this, around)
     names = _column_aliases(node, scope, [c.name for c in found.columns])
     exprs = [replace(c.expr, is_column=True) for c in found.columns]
-    fields = tuple(Field((alias,), n, e) for n, e in zip(names, exprs, strict=True))
+    fields = tuple(Field(alias, n, e) for n, e in zip(names, exprs, strict=True))
     return found.factors, scope.adding(fields)
 
 

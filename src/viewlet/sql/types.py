@@ -164,6 +164,16 @@ def comparable(left: Expr, right: Expr) -> tuple[Expr, Expr] | None:
     return None
 
 
+def alike(operands: list[Expr]) -> list[Expr]:
+    """The operands of BETWEEN or IN, which are compared as one type: next to one DOUBLE every number becomes one.
+
+    Where the first is a DOUBLE, each comparison with it sees to that.
+    """
+    if operands[0].type == DOUBLE or all(e.type != DOUBLE for e in operands):
+        return operands
+    return [to_double(e) if e.type is not None and e.type.is_numeric else e for e in operands]
+
+
 def _as_doubles(left: Expr, right: Expr) -> tuple[Expr, Expr]:
     """Sums and products of doubles stay exact, for the compiler to see, unless they meet a literal with places."""
     places = any(isinstance(e.term, Const) and isinstance(e.term.value, Fraction) for e in (left, right))

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
+from functools import partial
 from typing import Any, NoReturn, Protocol
 
+import pyarrow as pa
+
+from viewlet.engines.native.journal import Journal
 from viewlet.engines.native.watch import UNWATCHED, Watched
 from viewlet.errors import CorruptError, DataError, Error, OverflowError_, in_short
 from viewlet.program.encoding import Cell, Row
@@ -14,9 +18,11 @@ from viewlet.program.trigger import Program, ResultColumn
 
 Sum = int | tuple[float, float]  # an integer of the view's last place, or hi + lo
 Convert = Callable[[int, object, int], Row]  # relation, a row in any form, its number ↦ the row's cells
-Report = tuple[str, Any] | None
-WIDEST = 39  # digits of 128 bits
+Report = tuple[str, Any] | bool | None  # what went wrong; True: done, and there was an infinity or NaN in it
 Capsule = Any  # a PyCapsule of the Arrow C data interface
+ArrowChange = Callable[[Capsule, Capsule], Report | str]
+Again = Callable[[], tuple[Callable[[], object], int]]  # what does an update once more, and how many rows it has
+WIDEST = 39  # digits of 128 bits
 
 
 class Module(Protocol):
@@ -78,6 +84,12 @@ class ArrowRows:
         return self.schema, self.array
 
 
+class Cells(tuple[Cell, ...]):
+    """A row that is in cells already, which no fast path mistakes for one of the user's values."""
+
+    __slots__ = ()
+
+
 class NativeState:
     """Relations and views go by name. An update is done whole, or raises and (but for ``SpoiledError``) did nothing.
 
@@ -94,8 +106,9 @@ class NativeState:
         keep_tables: bool = True,
         watched: Watched = UNWATCHED,
     ) -> None:
-        self._module, self._program, self._watched = module, program, watched
+        self._module, self._program, self._watched, self._convert = module, program, watched, convert
         self._state = module.create(convert, keep_tables)
+        self.journal: Journal | None = None  # from the first infinity or NaN on
         relations, views, results = module.names()
         self._relations = {name: i for i, name in enumerate(relations)}
         self._views = {name: i for i, name in enumerate(views)}
@@ -104,43 +117,66 @@ class NativeState:
     # -- updates -------------------------------------------------------------------------------------------------------
 
     def one(self, relation: str, times: int, row: object) -> None:
-        if report := self._module.one(self._state, self._relations[relation], times, row):
-            self._refuse(report, lambda number: (relation, row))
+        report = self._module.one(self._state, self._relations[relation], times, row)
+        if report or self.journal:
+            self._heed(report, lambda number: (relation, row), lambda: self._rows_again(relation, times, [row]))
 
     def many(self, relation: str, times: int, rows: Sequence[object]) -> None:
-        if report := self._module.many(self._state, self._relations[relation], times, rows):
-            self._refuse(report, lambda number: (relation, rows[number]))
+        report = self._module.many(self._state, self._relations[relation], times, rows)
+        if report or self.journal:
+            self._heed(report, lambda number: (relation, rows[number]), lambda: self._rows_again(relation, times, rows))
 
     def events(self, events: Sequence[Any]) -> int | None:
         """The number of an event that is no (op, relation, row) or is for a static table: then nothing was done."""
         report = self._module.events(self._state, events)
-        if report and report[0] in ("event", "static"):
+        if isinstance(report, tuple) and report[0] in ("event", "static"):
             return int(report[1])
-        if report:
-            self._refuse(report, lambda number: (str(self._named(events[number][1])), events[number][2]))
+        if report or self.journal:
+            given = lambda number: (self._named(events[number][1]), events[number][2])  # noqa: E731
+            self._heed(report, given, lambda: self._events_again(events))
         return None
 
     def arrow_rows(self, relation: str, times: int, batch: Any) -> bool:
         """False, and nothing done, where the batch must be taken row by row."""
-        capsules = batch.__arrow_c_array__()
-        report = self._module.arrow_rows(self._state, self._relations[relation], times, *capsules)
-        return self._arrow_done(report, lambda number: (relation, batch.slice(number, 1).to_pylist()[0]))
+        change = partial(self._module.arrow_rows, self._state, self._relations[relation], times)
+        return self._arrow_done(change, batch, lambda number: (relation, batch.slice(number, 1).to_pylist()[0]))
 
     def arrow_events(self, batch: Any) -> bool:
-        report = self._module.arrow_events(self._state, *batch.__arrow_c_array__())
-
         def given(number: int) -> tuple[str, object]:
             event = batch.slice(number, 1).to_pylist()[0]
             return event["relation"], event["row"] if "row" in event else event[event["relation"]]
 
-        return self._arrow_done(report, given)
+        return self._arrow_done(partial(self._module.arrow_events, self._state), batch, given)
 
-    def _arrow_done(self, report: Report | str, given: Callable[[int], tuple[str, object]]) -> bool:
-        if report == "slow":
+    def _arrow_done(self, change: ArrowChange, batch: Any, given: Callable[[int], tuple[str, object]]) -> bool:
+        report = change(*batch.__arrow_c_array__())
+        if isinstance(report, str):
+            assert report == "slow"
             return False
+        if report or self.journal:
+            self._heed(report, given, lambda: (_on_a_copy(change, batch), batch.num_rows))
+        return True
+
+    def _heed(self, report: Report, given: Callable[[int], tuple[str, object]], again: Again) -> None:
+        """What was reported, and what must be done again to come here again."""
         if isinstance(report, tuple):
             self._refuse(report, given)
-        return True
+        if self.journal is not None:
+            self.journal.note(*again())
+        elif report:
+            self.journal = Journal(self._module, self._state)
+
+    def _rows_again(self, relation: str, times: int, rows: Sequence[object]) -> tuple[Callable[[], object], int]:
+        kept = [row if type(row) is tuple else self._cells(relation, row) for row in rows]
+        return partial(self._module.many, self._state, self._relations[relation], times, kept), len(kept)
+
+    def _events_again(self, events: Sequence[Any]) -> tuple[Callable[[], object], int]:
+        kept = [(op, relation, self._cells(self._named(relation), row)) for op, relation, row in events]
+        return partial(self._module.events, self._state, kept), len(kept)
+
+    def _cells(self, relation: str, row: object) -> Cells:
+        """What the row is now: only a tuple stays as it is."""
+        return Cells(self._convert(self._relations[relation], row, 0))
 
     def _named(self, relation: str | int) -> str:
         return list(self._relations)[relation] if isinstance(relation, int) else relation
@@ -166,7 +202,8 @@ class NativeState:
 
     def load(self, relation: str, rows: Sequence[Row], times: int = 1) -> None:
         """Into the base table alone: no trigger fires."""
-        if report := self._module.load(self._state, self._relations[relation], rows, times):
+        report = self._module.load(self._state, self._relations[relation], rows, times)
+        if isinstance(report, tuple):
             self._refuse(report, lambda number: (relation, rows[number]))
 
     def count(self, relation: str, row: Row) -> int:
@@ -186,7 +223,8 @@ class NativeState:
 
     def put(self, view: str, key: Row, value: Sum) -> None:
         """Add to an entry; it is base rows that hold the texts of keys, so load them before the next update."""
-        if report := self._module.put(self._state, self._views[view], key, value):
+        report = self._module.put(self._state, self._views[view], key, value)
+        if isinstance(report, tuple):
             self._refuse(report, lambda number: (view, key))
 
     def size(self, view: str) -> int:
@@ -223,7 +261,13 @@ class NativeState:
         return self._module.memory(self._state)
 
     def reset(self) -> None:
+        self.journal = None
         self._module.reset(self._state)
+
+    def go_back(self, journal: Journal) -> None:
+        """To where the last update that it knows of left this state."""
+        journal.go_back()
+        self.journal = journal
 
     def save(self, file: int, digest: str) -> int:
         """Everything, to a file descriptor, from where it stands; how many bytes that took."""
@@ -231,8 +275,15 @@ class NativeState:
 
     def restore(self, file: int, digest: str) -> None:
         """What was saved, in place of what is there; where it cannot be read, nothing is left."""
+        self.journal = None
         if problem := self._module.restore(self._state, file, digest):
             raise CorruptError(UNREADABLE[problem])
+
+
+def _on_a_copy(change: ArrowChange, batch: pa.RecordBatch) -> Callable[[], object]:
+    """In memory of its own: who gave the rows may write over them."""
+    copy, schema = batch.serialize(), batch.schema
+    return lambda: change(*pa.ipc.read_record_batch(copy, schema).__arrow_c_array__())
 
 
 def _arrow(name: str, columns: Sequence[ResultColumn | None], found: tuple[Any, ...]) -> ArrowRows:

@@ -16,9 +16,10 @@ from viewlet.algebra.terms import Number, Scalar
 from viewlet.engines.base import Engine
 from viewlet.engines.initial import evaluated
 from viewlet.engines.native.answers import Answers
-from viewlet.engines.native.bridge import ArrowRows, Module, NativeState, SpoiledError, Sum
+from viewlet.engines.native.bridge import ArrowRows, Cells, Module, NativeState, SpoiledError, Sum
 from viewlet.engines.native.build import module_name, open_module
 from viewlet.engines.native.emit import native
+from viewlet.engines.native.journal import Journal
 from viewlet.engines.native.watch import UNWATCHED
 from viewlet.engines.native.watch import Watched as Watched
 from viewlet.engines.python.engine import PythonEngine
@@ -37,12 +38,6 @@ VIEWLET_MODULE({name}, viewlet::Program)
 
 
 MOST_COPIES = 1 << 20  # of a row in one event: the trigger fires for each
-
-
-class Cells(tuple[Cell, ...]):
-    """A row that is in cells already, which no fast path mistakes for one of the user's values."""
-
-    __slots__ = ()
 
 
 RowConverter = Callable[[int, object, int], Row]  # relation, a user's row, its number ↦ cells, or DataError
@@ -120,18 +115,18 @@ class NativeEngine:
 
     def load(self, relation: str, entries: Mapping[Row, int]) -> None:
         tables = {r.name: self.table(r.name) for r in self._program.relations}
-        before = dict(tables[relation])
+        before, journal = dict(tables[relation]), self.state.journal
         for row, times in entries.items():
             tables[relation][row] = tables[relation].get(row, 0) + times
         try:
             self._refill(tables)
         except BaseException:
-            self._restore({**tables, relation: before})
+            self._go_back({**tables, relation: before}, journal)
             raise
 
     def recover(self, error: SpoiledError) -> NoReturn:
         """A view cannot hold what an update came to: tables and views are as before it, and the user is told why."""
-        self._restore({r.name: self.table(r.name) for r in self._program.relations})
+        self._go_back({r.name: self.table(r.name) for r in self._program.relations}, self.state.journal)
         limit = self._limits.get(error.view)
         if isinstance(error, OverflowError_) and limit is not None:
             raise OverflowError_(f"{limit.column}: a sum no longer fits {limit.type}") from None
@@ -155,19 +150,19 @@ class NativeEngine:
         self._answers.set_aside()
         self.state.reset()
 
-    def _restore(self, tables: Mapping[str, Mapping[Row, int]]) -> None:
+    def _go_back(self, tables: Mapping[str, Mapping[Row, int]], journal: Journal | None) -> None:
         """As it was. The rows fit together, though perhaps not in every order: exact numbers know no overflow.
 
-        Infinities and NaN, which they do not know either, come last, as events.
+        Infinities and NaN they do not know either; where there are any, there is a journal.
         """
+        if journal is not None:
+            self._answers.set_aside()
+            self.state.go_back(journal)
+            return
         try:
             self._refill(tables)
         except SpoiledError:
-            wild = {n: {r: t for r, t in rows.items() if any(map(_is_wild, r))} for n, rows in tables.items()}
-            finite = {n: {r: t for r, t in rows.items() if r not in wild[n]} for n, rows in tables.items()}
-            self._take_over(PythonEngine(self._program, finite))
-            for name, rows in wild.items():
-                self._replay(name, rows)
+            self._take_over(PythonEngine(self._program, tables))
 
     def _fill(self, tables: Mapping[str, Mapping[Row, int]]) -> None:
         """The views over static tables and empty streams, which need not be empty; then every row comes again."""
@@ -280,10 +275,6 @@ def _by_times(rows: Mapping[Row, int]) -> dict[int, list[Row]]:
     for row, times in rows.items():
         found[times].append(tuple(row))
     return found
-
-
-def _is_wild(cell: Cell) -> bool:
-    return isinstance(cell, float) and not math.isfinite(cell)
 
 
 def _cells_or(convert: RowConverter | None) -> RowConverter:

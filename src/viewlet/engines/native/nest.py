@@ -443,9 +443,9 @@ class Nest:
     def has_sum(self, term: Term, scope: Scope) -> bool:
         return any(scope[v].kind == REAL or scope[v].summed for v in free(term))
 
-    def increase(self, found: MapLayout, member: Member, entry: str, change: Change) -> None:
+    def increase(self, found: MapLayout, member: Member, entry: str, change: Change, *, finite: bool = False) -> None:
         self.note(found, [member], entry)
-        self.add_in(member, entry, change, finite=False)
+        self.add_in(member, entry, change, finite=finite)
         self.settle(found, [member], entry)
 
     def note(self, found: MapLayout, members: list[Member], entry: str) -> None:

@@ -220,14 +220,14 @@ class Triggers:
             nest.out.inside(f"if (!is_zero({c}->values.sum))"),
         ):
             nest.out.add(f"auto& entry = {found.name}.at({{{', '.join(f'{c}->key.{f.name}' for f in found.key)}}});")
-            nest.increase(found, member, "&entry", summed(f"{c}->values.sum", into.kind))
+            nest.increase(found, member, "&entry", Change(f"{c}->values.sum"))
 
     def apply_single(self, nest: Nest, found: MapLayout, member: Member, statement: Statement, into: Temporary) -> None:
         if statement.op == ":=":
             slot = f"{found.name}.only.values.{member.name}"
             nest.note(found, [member], f"&{found.name}.only")
             nest.out.add(f"{slot}.clear();" if into.kind == REAL else f"{slot} = 0;")
-        nest.increase(found, member, f"&{found.name}.only", summed(into.name, into.kind))
+        nest.increase(found, member, f"&{found.name}.only", Change(into.name))
 
     def erase(self, nest: Nest, found: MapLayout, member: Member, entry: str) -> None:
         slot = f"{entry}->values.{member.name}"
@@ -293,7 +293,7 @@ class Triggers:
                 with nest.out.inside(""):
                     nest.out.add(f"auto& entry = {nest.make(found, view.inputs + step.key, scope)};")
                     change = nest.change(step.product, member.kind, scope)
-                    nest.increase(found, member, "&entry", change)
+                    nest.increase(found, member, "&entry", change, finite=True)  # what it holds is taken out row by row
 
         return fill
 
@@ -315,10 +315,6 @@ def replaced_together(turns: tuple[Pass, ...]) -> dict[int, list[Pass]]:
             start = i
         found.setdefault(start, []).append(turn)
     return found
-
-
-def summed(slot: str, kind: Kind) -> Change:
-    return Change(f"{slot}.value(), 1" if kind == REAL else slot)
 
 
 def value_type(kind: Kind) -> str:

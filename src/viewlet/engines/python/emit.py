@@ -201,7 +201,7 @@ class Source(Terms):
         with self.scope():
             cells = [] if n or not at or step.order is not None else [(step.value, f"{value} = {store}[{entry}]")]
             cells += self.cells(source, entry, [(i, names[i], kinds[i]) for i in range(len(names)) if i not in at])
-            self.remember(entry, names, kinds)
+            self.remember(source, entry, names, kinds)
             start, uses = len(self.lines), dict(self.uses)
             self.repeated(source, entry, names, kinds, at, depth + 1)
             self.block(step.body, depth + 1)
@@ -224,9 +224,7 @@ class Source(Terms):
         return list(found.items())
 
     def cell(self, source: Atom, entry: str, i: int, kind: Kind) -> Text:
-        """Views hold exact numbers; in a row, a DOUBLE is a ``float``."""
-        inexact = kind == DOUBLE and not isinstance(source, View)
-        return Text(f"EXACT({entry}[{i}])" if inexact else f"{entry}[{i}]", kind)
+        return Text(f"EXACT({entry}[{i}])" if _is_float(source, kind) else f"{entry}[{i}]", kind)
 
     def repeated(
         self, source: Atom, entry: str, names: tuple[str, ...], kinds: tuple[Kind, ...], at: tuple[int, ...], depth: int
@@ -238,9 +236,9 @@ class Source(Terms):
                 self.add(depth, f"if not ({_compared('=', [self.value(name), other], False)}):")
                 self.add(depth + 1, "continue")
 
-    def remember(self, entry: str, names: tuple[str, ...], kinds: tuple[Kind, ...]) -> None:
-        """The entry's own key is a tuple that need not be made again."""
-        if all(self.kinds[name] == kind for name, kind in zip(names, kinds, strict=True)):
+    def remember(self, source: Atom, entry: str, names: tuple[str, ...], kinds: tuple[Kind, ...]) -> None:
+        """The entry's own key is a tuple that need not be made again, unless it has numbers that views do not hold."""
+        if all(self.kinds[n] == kind and not _is_float(source, kind) for n, kind in zip(names, kinds, strict=True)):
             self.known[-1][tuple_text([self.name(name) for name in names])] = entry
 
     # -- ordered reads -------------------------------------------------------------------------------------------------
@@ -378,6 +376,11 @@ class Source(Terms):
         """Capitals, which no variable gets: see :meth:`Terms.name`."""
         kind = {Rel: "TABLE", Delta: "DELTA", View: "VIEW"}[type(source)]
         return f"{kind}_{self.labels[source.name]}"
+
+
+def _is_float(source: Atom, kind: Kind) -> bool:
+    """Views hold exact numbers; in a row, a DOUBLE is a ``float``."""
+    return kind == DOUBLE and not isinstance(source, View)
 
 
 def _compared(op: str, sides: list[Text], plain: bool) -> str:

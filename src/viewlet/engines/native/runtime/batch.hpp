@@ -168,7 +168,8 @@ inline PyObject* fault_report(Faults& faults) {
     return tuple_of(PyUnicode_FromString(kind), PyUnicode_FromString(name));
 }
 
-// None, or what went wrong: ("missing", number), ("overflow" | "inexact" | "wild", view).
+// None; True where there is an infinity or NaN in it; or what went wrong: ("missing", number), ("overflow" | "inexact" |
+// "wild", view).
 inline PyObject* run_batch(State& state) {
     Batch& batch = state.batch;
     Event* missing = state.keep_tables ? change_tables(state) : batch.end();
@@ -176,7 +177,8 @@ inline PyObject* run_batch(State& state) {
         return tuple_of(PyUnicode_FromString("missing"), PyLong_FromLongLong(missing - batch.begin()));
     bool in_turn = must_take_turns(state);
     if (in_turn) undo_tables(state, batch.begin(), batch.end());
-    return fire_without_python(state, in_turn) ? none() : fault_report(state.faults());
+    if (!fire_without_python(state, in_turn)) return fault_report(state.faults());
+    return met_wild ? PyBool_FromLong(true) : none();
 }
 
 // What is noted for those who watch keeps its texts.

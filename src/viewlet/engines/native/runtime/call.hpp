@@ -25,6 +25,7 @@ struct Call {
         if (!found || found->busy) return;
         state = found;
         state->busy = true;
+        met_wild = false;
     }
     ~Call() {
         if (!state) return;

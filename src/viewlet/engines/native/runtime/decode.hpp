@@ -1,6 +1,7 @@
 // Python values into the cells of a row, and cells back into Python values.
 #pragma once
 #include "python.hpp"
+#include "real.hpp"
 #include "texts.hpp"
 #include "types.hpp"
 
@@ -41,7 +42,13 @@ template <class T> void store(char* row, const Column& column, T value) {
 inline void store_whole(char* row, const Column& column, i128 value) {
     column.cell == Cell::I64 ? store(row, column, i64(value)) : store(row, column, value);
 }
-inline void store_double(char* row, const Column& column, double value) { store(row, column, bits(value)); }
+
+// Whether the update that this thread decodes has an infinity or NaN in it.
+inline thread_local bool met_wild = false;
+inline void store_double(char* row, const Column& column, double value) {
+    if (unlikely(!is_finite(value))) met_wild = true;
+    store(row, column, bits(value));
+}
 
 inline u32 cell_size(Cell cell) {
     switch (cell) {

@@ -128,6 +128,14 @@ struct RealSum {
         hi = sum.hi, lo = sum.lo;
     }
 
+    // All that another one is the sum of: its infinities are as many here as there.
+    VIEWLET_INLINE void add(const RealSum& other) {
+        if (likely(!other.wild)) return add(Real(other.hi, other.lo));
+        Real sum = Real(hi, lo) + Real(other.hi, other.lo);
+        hi = sum.hi, lo = sum.lo;
+        add_counted(*other.wild);
+    }
+
     bool is_zero() const { return hi == 0 && !wild; }
     bool is_wild() const { return wild && (wild->nan || wild->plus || wild->minus); }
 
@@ -142,13 +150,20 @@ struct RealSum {
 private:
     VIEWLET_COLD void add_wild(Real summand, i64 times) {
         if (times == 0) return;
-        if (!wild && !(wild = (Wild*)calloc(1, sizeof(Wild)))) fail("out of memory");
+        Wild more{};
         if (summand.hi != summand.hi)
-            wild->nan += times;
+            more.nan = times;
         else if (!is_finite(summand.hi))
-            (summand.hi > 0 ? wild->plus : wild->minus) += times;
+            (summand.hi > 0 ? more.plus : more.minus) = times;
         else
-            wild->huge = wild->huge + Real(summand.hi * 0x1p-128, summand.lo * 0x1p-128) * real_of(times);
+            more.huge = Real(summand.hi * 0x1p-128, summand.lo * 0x1p-128) * real_of(times);
+        add_counted(more);
+    }
+
+    VIEWLET_COLD void add_counted(const Wild& more) {
+        if (!wild && !(wild = (Wild*)calloc(1, sizeof(Wild)))) fail("out of memory");
+        wild->nan += more.nan, wild->plus += more.plus, wild->minus += more.minus;
+        wild->huge = wild->huge + more.huge;
         if (!wild->is_zero()) return;
         free(wild);
         wild = nullptr;

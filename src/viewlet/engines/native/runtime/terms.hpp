@@ -30,6 +30,7 @@ constexpr Opt<T> coalesce(const Opt<T>& first, const Opt<T>& second) {
 
 inline bool is_zero(i64 value) { return value == 0; }
 inline bool is_zero(i128 value) { return value == 0; }
+inline bool is_zero(double value) { return value == 0; }
 inline bool is_zero(Real value) { return value.hi == 0; }
 inline bool is_zero(const RealSum& value) { return value.is_zero(); }
 
@@ -44,6 +45,7 @@ VIEWLET_SHARED void increase(Faults& faults, u32 view, i64& value, i64 by) {
 }
 VIEWLET_SHARED void increase(Faults& faults, u32 view, i128& value, i128 by) { value = add(faults, view, value, by); }
 VIEWLET_SHARED void increase(Faults&, u32, RealSum& value, Real by, i64 times) { value.add(by, times); }
+VIEWLET_SHARED void increase(Faults&, u32, RealSum& value, const RealSum& by) { value.add(by); }
 
 // A sum that a user sees may not leave the type of its column.
 VIEWLET_SHARED void within(Faults& faults, u32 view, i128 value, i128 low, i128 high) {
