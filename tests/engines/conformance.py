@@ -20,10 +20,12 @@ from tests.oracle.oracle import DuckOracle, Row, Vacuity, difference
 from viewlet.algebra.evaluate import Key
 from viewlet.boundary import to_key
 from viewlet.compilation import Dialect
+from viewlet.compiler.script import compile_script
 from viewlet.database import Database
 from viewlet.engines.native import build
 from viewlet.engines.native.compiler import Compiler
 from viewlet.engines.native.emit import native
+from viewlet.program.trigger import Program, Script
 from viewlet.program.typing import Unfit
 from viewlet.workloads.streams import Event
 
@@ -46,6 +48,28 @@ def compiled_quickly() -> Iterator[None]:
         yield
     finally:
         build.find_compiler = find
+
+
+_PROGRAMS: dict[tuple[str, str, str], Program] = {}
+
+
+@contextlib.contextmanager
+def compiled_once() -> Iterator[None]:
+    """The engines share a strategy's program: to compile it for each of them takes longer than many a stream."""
+    viewlet.database.compile_script = _compiled
+    try:
+        yield
+    finally:
+        viewlet.database.compile_script = compile_script
+
+
+def _compiled(script: Script, strategy: str) -> Program:
+    key = script.source, script.dialect, strategy
+    if key not in _PROGRAMS:
+        if len(_PROGRAMS) == len(STRATEGIES):
+            _PROGRAMS.clear()
+        _PROGRAMS[key] = compile_script(script, strategy)
+    return _PROGRAMS[key]
 
 
 class Disagreement(AssertionError):
@@ -74,7 +98,8 @@ class Case:
 
     def _open(self, engine: str, strategy: str) -> Database:
         database = viewlet.connect(engine=engine, strategy=strategy, dialect=self.dialect, wait_native=True)
-        database.execute(self.schema + self.views)
+        with compiled_once():
+            database.execute(self.schema + self.views)
         if database.tier != engine:  # only numbers without a fixed width may keep a program from the native engine
             with pytest.raises(Unfit):
                 native(database.program)
