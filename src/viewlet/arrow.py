@@ -40,10 +40,14 @@ def batch(data: Any, relation: str) -> pa.RecordBatch:
 
 def undone(events: pa.RecordBatch) -> pa.RecordBatch:
     """The events that take a batch of events back."""
-    backwards = events.take(pa.array(range(events.num_rows - 1, -1, -1), pa.int64()))
-    place = backwards.schema.get_field_index("op")
-    opposite = pc.negate(backwards.column(place).cast(pa.int64()))
-    return backwards.set_column(place, "op", opposite)
+    last_first = backwards(events)
+    place = last_first.schema.get_field_index("op")
+    opposite = pc.negate(last_first.column(place).cast(pa.int64()))
+    return last_first.set_column(place, "op", opposite)
+
+
+def backwards(rows: pa.RecordBatch) -> pa.RecordBatch:
+    return rows.take(pa.array(range(rows.num_rows - 1, -1, -1), pa.int64()))
 
 
 def rows(data: Any, relation: str) -> Iterator[dict[str, Any]]:

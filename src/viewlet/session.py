@@ -10,7 +10,7 @@ from viewlet import arrow
 from viewlet.boundary import Encoder, encoder, is_one_row, to_key
 from viewlet.changes import Subscriptions
 from viewlet.engines.base import Engine
-from viewlet.engines.native.bridge import SpoiledError
+from viewlet.engines.native.bridge import Point, SpoiledError
 from viewlet.engines.native.engine import Compiled, NativeEngine
 from viewlet.errors import DataError, Error, in_short
 from viewlet.program.encoding import Row
@@ -150,10 +150,14 @@ class Session:
         tables = self.tables()
         for name, row, times in done:
             tables[name][row] -= times
-        self.engine = self._start(self.program, tables)
+        self._go_back({name: +rows for name, rows in tables.items()})
         if isinstance(error, (ValueError, ArithmeticError, RecursionError)):
             raise Error(f"a view cannot be computed with these rows, so nothing changed: {error}") from error
         raise error
+
+    def _go_back(self, tables: Tables) -> None:
+        """To before the update."""
+        self.engine = self._start(self.program, tables)
 
 
 class NativeSession(Session):
@@ -171,13 +175,13 @@ class NativeSession(Session):
             return to_key(relations[index], row, number)
 
         def start(program: Program, tables: Tables) -> Engine:
-            return NativeEngine(compiled, tables, convert)
+            if before is None:
+                return NativeEngine(compiled, tables, convert)
+            return NativeEngine.adopt(compiled, before, convert)
 
-        def adopt(program: Program, tables: Tables) -> Engine:
-            return start(program, tables) if before is None else NativeEngine.adopt(compiled, before, convert)
-
-        super().__init__(compiled.program, adopt, tables, subscriptions)
-        self._start = start
+        super().__init__(compiled.program, start, tables, subscriptions)
+        del self._start  # it would hold on to the engine before
+        self._point: Point | None = None  # before the update
         self._streams = frozenset(r.name for r in relations if not r.static)
 
     def change(self, name: str, data: Any, times: int) -> None:
@@ -192,20 +196,24 @@ class NativeSession(Session):
             self._do(lambda: state.many(name, times, rows), lambda: state.many(name, -times, rows[::-1]))
 
     def _change_one(self, name: str, row: Any, times: int) -> None:
-        """As :meth:`_do` does it, without its calls: this is the way of every single event."""
+        """Without the calls of :meth:`_do` where nobody listens: this is the way of every single event."""
         state = self.engine.state
+        if self._subscriptions:
+            self._do(lambda: state.one(name, times, row), lambda: state.one(name, -times, row))
+            return
         try:
             state.one(name, times, row)
         except SpoiledError as error:
             self.engine.recover(error)
-        if self._subscriptions:
-            self._tell(lambda: state.one(name, -times, row))
 
     def _change_batch(self, name: str, data: Any, times: int) -> bool:
         """False where the batch has columns that only Python can read."""
         state, batch = self.engine.state, arrow.batch(data, name)
         return bool(
-            self._do(lambda: state.arrow_rows(name, times, batch), lambda: state.arrow_rows(name, -times, batch))
+            self._do(
+                lambda: state.arrow_rows(name, times, batch),
+                lambda: state.arrow_rows(name, -times, arrow.backwards(batch)),
+            )
         )
 
     def apply(self, events: Any) -> None:
@@ -226,23 +234,37 @@ class NativeSession(Session):
         ):
             super().apply(given)  # a static table, or what is no event: Python knows what to say
 
+    def _run(self, events: list[Event]) -> None:
+        self._point = self.engine.state.point()
+        super()._run(events)
+        self._point = None
+
+    def _run_bulk(self, relation: Relation, entries: Mapping[Row, int]) -> None:
+        self._point = self.engine.state.point()
+        super()._run_bulk(relation, entries)
+        self._point = None
+
+    def _go_back(self, tables: Tables) -> None:
+        self.engine.go_back(tables, self._point)
+
     def _do(self, update: Callable[[], Any], undo: Callable[[], Any]) -> Any:
         """All or nothing, also where a view that somebody listens to can no longer be shown."""
+        point = self.engine.state.point()
         try:
             done = update()
         except SpoiledError as error:
             self.engine.recover(error)
         if self._subscriptions:
-            self._tell(undo)
+            try:
+                rows = self._subscriptions.look()
+            except BaseException:
+                if point is None:
+                    undo()
+                else:
+                    self.engine.go_back({}, point)
+                raise
+            self._subscriptions.publish(rows)
         return done
-
-    def _tell(self, undo: Callable[[], Any]) -> None:
-        try:
-            rows = self._subscriptions.look()
-        except BaseException:
-            undo()
-            raise
-        self._subscriptions.publish(rows)
 
 
 def _opposite(op: Any) -> Any:

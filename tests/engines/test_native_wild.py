@@ -108,6 +108,8 @@ def test_an_update_is_right_or_changes_nothing(name: str, strategy: str) -> None
                 live.append((relation, row))
         if number % 7 == 0:
             assert refused(db, lambda: db.insert("b", (1,))), "BIGINT ends there"
+        if number % 9 == 0:  # an event before one that is refused goes with it
+            assert refused(db, lambda: db.apply([("+", "r", (1, 0.5)), ("+", "u", (1,)), ("+", "b", (1,))]))
         if number % 11 == 0:
             outcomes["rebuilt"] += not refused(db, lambda: db.insert("u", (1,)))
         answer = referee.rows(select)

@@ -21,6 +21,7 @@ Convert = Callable[[int, object, int], Row]  # relation, a row in any form, its 
 Report = tuple[str, Any] | bool | None  # what went wrong; True: done, and there was an infinity or NaN in it
 Capsule = Any  # a PyCapsule of the Arrow C data interface
 ArrowChange = Callable[[Capsule, Capsule], Report | str]
+Point = tuple[Journal, int]  # so many updates
 Again = Callable[[], tuple[Callable[[], object], int]]  # what does an update once more, and how many rows it has
 WIDEST = 39  # digits of 128 bits
 
@@ -118,12 +119,12 @@ class NativeState:
 
     def one(self, relation: str, times: int, row: object) -> None:
         report = self._module.one(self._state, self._relations[relation], times, row)
-        if report or self.journal:
+        if report or self.journal is not None:
             self._heed(report, lambda number: (relation, row), lambda: self._rows_again(relation, times, [row]))
 
     def many(self, relation: str, times: int, rows: Sequence[object]) -> None:
         report = self._module.many(self._state, self._relations[relation], times, rows)
-        if report or self.journal:
+        if report or self.journal is not None:
             self._heed(report, lambda number: (relation, rows[number]), lambda: self._rows_again(relation, times, rows))
 
     def events(self, events: Sequence[Any]) -> int | None:
@@ -131,7 +132,7 @@ class NativeState:
         report = self._module.events(self._state, events)
         if isinstance(report, tuple) and report[0] in ("event", "static"):
             return int(report[1])
-        if report or self.journal:
+        if report or self.journal is not None:
             given = lambda number: (self._named(events[number][1]), events[number][2])  # noqa: E731
             self._heed(report, given, lambda: self._events_again(events))
         return None
@@ -153,7 +154,7 @@ class NativeState:
         if isinstance(report, str):
             assert report == "slow"
             return False
-        if report or self.journal:
+        if report or self.journal is not None:
             self._heed(report, given, lambda: (_on_a_copy(change, batch), batch.num_rows))
         return True
 
@@ -163,7 +164,8 @@ class NativeState:
             self._refuse(report, given)
         if self.journal is not None:
             self.journal.note(*again())
-        elif report:
+        begins = bool(report) if self.journal is None else self.journal.is_full
+        if begins:
             self.journal = Journal(self._module, self._state)
 
     def _rows_again(self, relation: str, times: int, rows: Sequence[object]) -> tuple[Callable[[], object], int]:
@@ -264,10 +266,13 @@ class NativeState:
         self.journal = None
         self._module.reset(self._state)
 
-    def go_back(self, journal: Journal) -> None:
-        """To where the last update that it knows of left this state."""
-        journal.go_back()
-        self.journal = journal
+    def point(self) -> Point | None:
+        """Where this state is now, if there may be infinities or NaN in it."""
+        return None if self.journal is None else (self.journal, len(self.journal))
+
+    def go_back(self, point: Point) -> None:
+        self.journal, updates = point
+        self.journal.go_back(updates)
 
     def save(self, file: int, digest: str) -> int:
         """Everything, to a file descriptor, from where it stands; how many bytes that took."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,10 +16,9 @@ from viewlet.algebra.terms import Number, Scalar
 from viewlet.engines.base import Engine
 from viewlet.engines.initial import evaluated
 from viewlet.engines.native.answers import Answers
-from viewlet.engines.native.bridge import ArrowRows, Cells, Module, NativeState, SpoiledError, Sum
+from viewlet.engines.native.bridge import ArrowRows, Cells, Module, NativeState, Point, SpoiledError, Sum
 from viewlet.engines.native.build import module_name, open_module
 from viewlet.engines.native.emit import native
-from viewlet.engines.native.journal import Journal
 from viewlet.engines.native.watch import UNWATCHED
 from viewlet.engines.native.watch import Watched as Watched
 from viewlet.engines.python.engine import PythonEngine
@@ -114,19 +113,34 @@ class NativeEngine:
             raise OverflowError_(f"{relation}: {times} copies of a row in one event; at most {MOST_COPIES} are taken")
 
     def load(self, relation: str, entries: Mapping[Row, int]) -> None:
-        tables = {r.name: self.table(r.name) for r in self._program.relations}
-        before, journal = dict(tables[relation]), self.state.journal
-        for row, times in entries.items():
-            tables[relation][row] = tables[relation].get(row, 0) + times
+        before, point = self._tables(), self.state.point()
+        after = Counter(before[relation])
+        after.update(entries)
         try:
-            self._refill(tables)
-        except BaseException:
-            self._go_back({**tables, relation: before}, journal)
+            try:
+                self._refill({**before, relation: after})
+            except SpoiledError:
+                if point is not None:
+                    raise
+                exact = PythonEngine(self._program, before)  # perhaps by a number in between
+                exact.load(relation, entries)
+                self._take_over(exact)
+        except BaseException as error:
+            self.go_back(before, point)
+            if isinstance(error, SpoiledError):
+                self._tell(error)
             raise
+
+    def _tables(self) -> dict[str, dict[Row, int]]:
+        return {r.name: self.table(r.name) for r in self._program.relations}
 
     def recover(self, error: SpoiledError) -> NoReturn:
         """A view cannot hold what an update came to: tables and views are as before it, and the user is told why."""
-        self._go_back({r.name: self.table(r.name) for r in self._program.relations}, self.state.journal)
+        self.go_back(self._tables(), self.state.point())
+        self._tell(error)
+
+    def _tell(self, error: SpoiledError) -> NoReturn:
+        """By the names that the user knows."""
         limit = self._limits.get(error.view)
         if isinstance(error, OverflowError_) and limit is not None:
             raise OverflowError_(f"{limit.column}: a sum no longer fits {limit.type}") from None
@@ -150,14 +164,14 @@ class NativeEngine:
         self._answers.set_aside()
         self.state.reset()
 
-    def _go_back(self, tables: Mapping[str, Mapping[Row, int]], journal: Journal | None) -> None:
+    def go_back(self, tables: Mapping[str, Mapping[Row, int]], point: Point | None) -> None:
         """As it was. The rows fit together, though perhaps not in every order: exact numbers know no overflow.
 
-        Infinities and NaN they do not know either; where there are any, there is a journal.
+        Infinities and NaN they do not know either; where there were any, there is a point to go back to.
         """
-        if journal is not None:
+        if point is not None:
             self._answers.set_aside()
-            self.state.go_back(journal)
+            self.state.go_back(point)
             return
         try:
             self._refill(tables)

@@ -25,31 +25,36 @@ class Saves(Protocol):
 
 
 class Journal:
-    """Saved anew when the updates since have as many rows as there are entries: that costs each row a little."""
+    """Full when the updates since have as many rows as there were entries: so to begin anew costs each row a little.
+
+    One that is full, or whose state was built anew since, still knows the way back to where it ends.
+    """
 
     def __init__(self, module: Saves, state: object) -> None:
         self._module, self._state = module, state
         self._file, path = tempfile.mkstemp(prefix="viewlet-")
         os.unlink(path)
         finalize(self, os.close, self._file)
-        self._save()
-
-    def _save(self) -> None:
-        os.ftruncate(self._file, 0)
-        os.lseek(self._file, 0, os.SEEK_SET)
-        self._module.save(self._state, self._file, OWN)
+        module.save(state, self._file, OWN)
         self._updates: list[Callable[[], object]] = []
-        self._room = max(FEWEST, sum(entries for _, entries, _ in self._module.memory(self._state)))
+        self._room = max(FEWEST, sum(entries for _, entries, _ in module.memory(state)))
 
     def note(self, update: Callable[[], object], rows: int) -> None:
         """What was just done, such that it can be done again whatever the user does with his rows meanwhile."""
         self._updates.append(update)
         self._room -= rows
-        if self._room < 0:
-            self._save()
 
-    def go_back(self) -> None:
-        """To where the last update left the state, whatever is in it now."""
+    @property
+    def is_full(self) -> bool:
+        return self._room < 0
+
+    def __len__(self) -> int:
+        """Updates."""
+        return len(self._updates)
+
+    def go_back(self, updates: int) -> None:
+        """To where so many updates left the state, whatever is in it now."""
+        del self._updates[updates:]
         os.lseek(self._file, 0, os.SEEK_SET)
         problem = self._module.restore(self._state, self._file, OWN)
         assert problem is None, f"what was saved a moment ago is {problem}"

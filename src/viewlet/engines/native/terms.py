@@ -253,7 +253,7 @@ class Terms:
             a = self.rescaled(a, kind.scale)
         if type_of(a.kind) == "i128" and type_of(kind) == "i64":
             return Cpp(f"narrow(faults, {self.view}, {a.text})", kind)
-        return replace(a, kind=kind, constant=None)
+        return replace(a, text=as_type(a, kind), kind=kind, constant=None)
 
     def rescaled(self, a: Cpp, scale: int) -> Cpp:
         """The same number with at least as many places."""
