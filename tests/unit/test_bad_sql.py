@@ -52,6 +52,24 @@ UNSUPPORTED_QUERIES = [
     ("SELECT ‸frobnicate(s) FROM bids", "the function FROBNICATE"),
     ("SELECT id FROM bids WHERE ‸s IS NOT DISTINCT FROM 'a'", "IS NOT DISTINCT FROM"),
     ("SELECT CAST(‸price AS INTEGER) FROM bids", "a cast from DECIMAL(10,2) to INTEGER"),
+    ("SELECT CAST(‸price * 0.125 AS DECIMAL(38,4)) FROM bids", "a cast from DECIMAL(14,5) to DECIMAL(38,4)"),
+    ("SELECT ‸coalesce(sum(price), 0.005) FROM bids", "rounding a DECIMAL(4,3) to the common type DECIMAL(38,2)"),
+    (
+        "SELECT ‸coalesce(sum(id) * 0.5, 0.25) FROM bids",
+        "rounding a DECIMAL(3,2) to the common type DECIMAL(38,1)",
+    ),
+    (
+        "SELECT id, CASE WHEN ‸id > 1 THEN sum(price) ELSE sum(price * 0.5) END FROM bids GROUP BY id",
+        "rounding a DECIMAL(38,3) to the common type DECIMAL(38,2)",
+    ),
+    (
+        "SELECT ‸sum(price) FROM bids UNION ALL SELECT price * 0.5 FROM asks",
+        "rounding a DECIMAL(12,3) to the common type DECIMAL(38,2)",
+    ),
+    (
+        "SELECT id FROM bids WHERE ‸price * 0.5 IN (SELECT sum(price) FROM asks)",
+        "rounding a DECIMAL(12,3) to the common type DECIMAL(38,2)",
+    ),
     ("SELECT id FROM bids WHERE price = (‸SELECT price FROM asks)", "a scalar subquery that is not one aggregate"),
     (
         "SELECT id FROM bids WHERE t > (‸SELECT sum(t) FROM asks GROUP BY id)",

@@ -11,7 +11,7 @@ from viewlet.algebra.query import Bind, Compare, Exists, Query, Value, join, out
 from viewlet.algebra.terms import NULL, ZERO_TERM, Term, Var, op
 from viewlet.program.trigger import End, Extreme
 from viewlet.schema import BIGINT, BOOLEAN, DOUBLE, Type
-from viewlet.sql.expr import Expr, an, divide, holds, loose, negation, rounded, variable
+from viewlet.sql.expr import Expr, an, constant, divide, holds, loose, negation, rounded, variable
 from viewlet.sql.expression import expression, translates
 from viewlet.sql.scope import Field, Names, Scope
 from viewlet.sql.types import sum_type
@@ -237,8 +237,10 @@ def _extreme(node: exp.AggFunc, argument: Expr, grouping: Grouping, filled: bool
     """MIN(x) and MAX(x): NULL where no x is left, in the paper's dialect as well, which has no such aggregate."""
     end: End = "least" if isinstance(node, exp.Min) else "greatest"
     argument, type_ = rounded(argument), argument.type
-    if type_ is None or (isinstance(argument.term, Var) and argument.term.name in grouping.keys):
-        return argument  # NULL, or a key, of which a group has one
+    if type_ is None:
+        return constant(NULL, None)  # not the argument: it may name a column
+    if isinstance(argument.term, Var) and argument.term.name in grouping.keys:
+        return argument  # a group has one
     if type_ == BOOLEAN:
         value = _boolean_extreme(end, argument, grouping)
     elif grouping.at_top:

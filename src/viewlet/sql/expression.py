@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -33,10 +33,12 @@ from viewlet.sql.types import (
     comparable,
     convert,
     date_literal,
+    is_exact_as,
     negated,
     number_literal,
     retagged,
     shift,
+    shown,
     string_literal,
     timestamp_literal,
     to_double,
@@ -124,11 +126,13 @@ def _cast(node: exp.Expr, scope: Scope) -> Expr:
         raise source.unsupported(node, "DATE with several arguments", "write DATE('1995-03-15')")
     target = data_type(source, node, node.to) if isinstance(node, exp.Cast) else DATE
     inner = expression(node.this, scope)
+    inner = replace(inner, type=inner.type and shown(inner.type))
     if inner.is_string_literal and target.kind in ("DATE", "TIMESTAMP"):
         return _moment(node, scope, target)
     if inner.type is None or inner.type == target:
         return convert(inner, target)
-    if common_type(inner.type, target) == target and (inner.type.is_numeric or inner.type == DATE):
+    wider = common_type(inner.type, target) == target and (inner.type.is_numeric or inner.type == DATE)
+    if wider and is_exact_as(inner, target):
         return convert(inner, target)
     hint = "only casts that cannot lose digits work: to a wider number, or from DATE to TIMESTAMP"
     raise source.unsupported(node, f"a cast from {inner.type} to {target}", hint)
@@ -165,9 +169,11 @@ def _arithmetic(node: exp.Expr, scope: Scope) -> Expr:
 
 
 def _numbers(node: exp.Expr, scope: Scope, symbol: str, left: Expr, right: Expr) -> Expr | None:
-    types = [e.type or other.type or DOUBLE for e, other in ((left, right), (right, left))]
+    types = [e.type or other.type or BIGINT for e, other in ((left, right), (right, left))]
     if not all(t.is_numeric for t in types):
         return None
+    if symbol != "/" and types[0].kind == "DECIMAL" and None in (left.type, right.type):
+        return constant(NULL, None)  # next to a DECIMAL, DuckDB gives a bare NULL no type
     result = arithmetic_type(symbol, *types)
     if result is None:
         hint = "cast one factor: CAST(x AS DOUBLE)"
@@ -228,7 +234,7 @@ def _absolute(node: exp.Expr, scope: Scope) -> Expr:
 def _number(node: exp.Expr, scope: Scope, what: str) -> Expr:
     inner = expression(node.this, scope)
     if inner.type is None:
-        return convert(inner, DOUBLE)
+        return convert(inner, BIGINT)
     if not inner.type.is_numeric:
         raise scope.session.source.error(node, f"{what} takes a number, not {an(inner)}", "use a numeric column")
     return inner
@@ -361,4 +367,14 @@ def unified(node: exp.Expr, scope: Scope, parts: list[Expr]) -> tuple[list[Expr]
             hint = "give every branch the same type"
             raise scope.session.source.error(node, f"{type_} and {part.type} have no common type", hint)
         type_ = wider
+    refuse_rounding(node, scope, parts, type_)
     return [convert(p, type_) for p in parts], type_
+
+
+def refuse_rounding(node: exp.Expr, scope: Scope, parts: Sequence[Expr], type_: Type | None) -> None:
+    """Where DECIMALs need more than 38 digits together, DuckDB rounds them; a term cannot."""
+    lossy = next((p for p in parts if not is_exact_as(p, type_)), None)
+    if lossy is not None and type_ is not None:
+        construct = f"rounding a {lossy.type} to the common type {type_}"
+        hint = f"write {type_.scale} or fewer decimal places, or cast one value to DOUBLE: CAST(x AS DOUBLE)"
+        raise scope.session.source.unsupported(node, construct, hint)

@@ -15,6 +15,7 @@ from viewlet.sql.parse import Statement
 from viewlet.sql.scope import Names, Scope, Session
 from viewlet.sql.select_list import Aggregation, OutputColumn, aggregation, is_aggregating
 from viewlet.sql.table import block, is_distinct, table, unwrapped, view_columns
+from viewlet.sql.types import shown
 
 
 def result(session: Session, statement: Statement) -> Result:
@@ -26,7 +27,7 @@ def result(session: Session, statement: Statement) -> Result:
 
 
 def _columns(columns: Iterable[OutputColumn]) -> tuple[ResultColumn, ...]:
-    return tuple(ResultColumn(c.name, c.expr.type or INTEGER, c.expr.nullable, c.expr.term) for c in columns)
+    return tuple(ResultColumn(c.name, shown(c.expr.type or INTEGER), c.expr.nullable, c.expr.term) for c in columns)
 
 
 def _linear(session: Session, tree: exp.Expr) -> Result | None:

@@ -21,11 +21,11 @@ from viewlet.sql.expr import (
     null_test,
     rounded,
 )
-from viewlet.sql.expression import expression, matched, translates
+from viewlet.sql.expression import expression, matched, refuse_rounding, translates
 from viewlet.sql.scope import Scope
 from viewlet.sql.select_list import Block, aggregation, is_aggregating, plain_columns
 from viewlet.sql.table import block, table, unwrapped
-from viewlet.sql.types import alike
+from viewlet.sql.types import alike, common_type
 
 _SCALAR_HINT = "select one aggregate without GROUP BY, so that there is exactly one value: (SELECT SUM(x) FROM …)"
 
@@ -101,6 +101,8 @@ def _in_subquery(node: exp.Expr, scope: Scope) -> Expr:
         message = f"IN takes a subquery with one column, not {len(found.columns)}"
         raise scope.session.source.error(node, message, "select one of them, or write EXISTS")
     value, member = matched(node, scope, value, rounded(found.columns[0].expr))
+    # DuckDB gives both sides one type, which it does not in x = y
+    refuse_rounding(node, scope, [value, member], common_type(value.type, member.type))
     equal = holds(compared("=", value.without_binds(), member))
     counted = (equal, holds(null_test(member)), ())
     matches, nulls, rows = scope.session.names.apart(sum_((), join(*found.factors, *more)) for more in counted)

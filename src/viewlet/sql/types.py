@@ -13,14 +13,21 @@ from viewlet.schema import BIGINT, DATE, DOUBLE, INTEGER, TIMESTAMP, VARCHAR, Ty
 from viewlet.sql.expr import Expr, constant, rounded, strict
 
 MAX_PRECISION = 38
+# DuckDB's SUM of integers has 38 digits: for us a BIGINT, but a DECIMAL beside it has as many places as in DuckDB
+_WIDE = Type("BIGINT", MAX_PRECISION)
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
 _TIMESTAMP = re.compile(_DATE.pattern + r"(?:[ T](\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?)?")
 _INTEGER_DIGITS = {"INTEGER": 10, "BIGINT": 19}
 
 
 def as_decimal(type_: Type) -> Type:
-    """INTEGER is DECIMAL(10,0) and BIGINT DECIMAL(19,0) next to a DECIMAL."""
-    return type_ if type_.kind == "DECIMAL" else decimal(_INTEGER_DIGITS[type_.kind], 0)
+    """INTEGER is DECIMAL(10,0), BIGINT DECIMAL(19,0) and a SUM of them DECIMAL(38,0) next to a DECIMAL."""
+    return type_ if type_.kind == "DECIMAL" else decimal(type_.precision or _INTEGER_DIGITS[type_.kind], 0)
+
+
+def shown(type_: Type) -> Type:
+    """A type as a view has it, or as the user writes it."""
+    return BIGINT if type_ == _WIDE else type_
 
 
 def arithmetic_type(symbol: str, left: Type, right: Type) -> Type | None:
@@ -29,7 +36,7 @@ def arithmetic_type(symbol: str, left: Type, right: Type) -> Type | None:
     if symbol == "/" or "DOUBLE" in kinds:
         return DOUBLE
     if "DECIMAL" not in kinds:
-        return BIGINT if "BIGINT" in kinds else INTEGER
+        return _wider(left, right)
     a, b = as_decimal(left), as_decimal(right)
     if symbol == "*":
         precision, scale = a.precision + b.precision, a.scale + b.scale
@@ -39,8 +46,16 @@ def arithmetic_type(symbol: str, left: Type, right: Type) -> Type | None:
     return decimal(min(precision, MAX_PRECISION), scale) if scale <= MAX_PRECISION else None
 
 
+def _wider(left: Type, right: Type) -> Type:
+    """Of two integers."""
+    return max(left, right, key=lambda t: as_decimal(t).precision)
+
+
 def common_type(left: Type | None, right: Type | None) -> Type | None:
-    """The type that both fit (CASE, COALESCE, UNION ALL), or None where there is none; None fits everything."""
+    """The type of both together (CASE, COALESCE, UNION ALL), or None where there is none; None fits everything.
+
+    Two DECIMALs that need more than 38 digits keep those before the point: see :func:`is_exact_as`.
+    """
     if left is None or right is None or left == right:
         return left or right
     if left.is_numeric and right.is_numeric:
@@ -48,14 +63,26 @@ def common_type(left: Type | None, right: Type | None) -> Type | None:
         if "DOUBLE" in kinds:
             return DOUBLE
         if "DECIMAL" not in kinds:
-            return BIGINT
+            return _wider(left, right)
         a, b = as_decimal(left), as_decimal(right)
         scale = max(a.scale, b.scale)
         whole = max(a.precision - a.scale, b.precision - b.scale)
+        if kinds == {"DECIMAL"}:  # an integer takes no places from a DECIMAL
+            scale = min(scale, MAX_PRECISION - whole)
         return decimal(min(whole + scale, MAX_PRECISION), scale)
     if {left.kind, right.kind} == {"DATE", "TIMESTAMP"}:
         return TIMESTAMP
     return None
+
+
+def is_exact_as(expr: Expr, type_: Type | None) -> bool:
+    """No digit after the point is lost where ``expr`` becomes a DECIMAL; of a constant, only those it has count."""
+    if expr.type is None or type_ is None or {expr.type.kind, type_.kind} != {"DECIMAL"}:
+        return True
+    if isinstance(expr.term, Const):
+        value = expr.term.value
+        return not isinstance(value, Fraction) or (value * 10**type_.scale).denominator == 1
+    return expr.type.scale <= type_.scale
 
 
 def sum_type(type_: Type) -> Type:
@@ -65,7 +92,7 @@ def sum_type(type_: Type) -> Type:
         case "DOUBLE":
             return DOUBLE
         case _:
-            return BIGINT
+            return _WIDE
 
 
 def number_literal(text: str) -> Expr | None:
@@ -76,7 +103,7 @@ def number_literal(text: str) -> Expr | None:
     exact = Fraction(text)
     if "." in text:
         whole, _, places = text.partition(".")
-        digits = max(len(whole.lstrip("0")) + len(places), 1)
+        digits = max(len(whole) + len(places), 1)  # 0.5 is a DECIMAL(2,1)
         return constant(number(exact), decimal(digits, len(places))) if digits <= MAX_PRECISION else None
     if exact >= 2**63:
         return None

@@ -71,13 +71,14 @@ class Terms:
     names: dict[str, str] = field(default_factory=dict)
     constants: dict[str, Scalar] = field(default_factory=dict)
     uses: Counter[str] = field(default_factory=Counter)
+    stems: Counter[str] = field(default_factory=Counter)
 
     def name(self, variable: str) -> str:
         """A Python identifier of its own for a variable of the calculus."""
         if variable not in self.names:
             stem = re.sub(r"^(?=\d)|\W", "_", variable.lstrip("@$"), flags=re.ASCII).lower() or "v"
-            taken = set(self.names.values())
-            self.names[variable] = next(n for n in (f"{stem}_{i}" for i in range(len(taken) + 1)) if n not in taken)
+            self.names[variable] = f"{stem}_{self.stems[stem]}"  # the last number tells any two apart
+            self.stems[stem] += 1
         return self.names[variable]
 
     def value(self, variable: str) -> Text:
