@@ -392,7 +392,7 @@ def streams(draw: st.DrawFn, tables: Sequence[str]) -> list[Event]:
 
 
 def seeded_rows(rng: Random, table: str, number: int) -> list[Row]:
-    """The same without hypothesis, for a script that is given; but for doubles, as many draws as before there were any."""
+    """The same without hypothesis, for a script that is given. Doubles are drawn apart from what joins and groups."""
     apart = Random(number)
     options = [(apart if kind == "FLOAT" else rng, cells(table, column)) for column, kind in COLUMNS[table].items()]
     return [tuple(which.choice(values) for which, values in options) for _ in range(number)]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import gzip
+import math
 import os
 from decimal import Decimal
 from pathlib import Path
@@ -113,6 +115,57 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         list(LocalRun(script, OPTIONS).batches())
 
 
+@pytest.mark.parametrize(
+    ("type_", "values", "message"),
+    [
+        ("DECIMAL(10,2)", pa.array([0.125]), r"r\.a, row 0: 0\.125 has more than 2 digits after the point"),
+        ("DATE", pa.array([dt.datetime(2024, 1, 1, 23)]), r"r\.a, row 0: DATE takes a datetime\.date"),
+        ("BOOLEAN", pa.array([5]), r"r\.a, row 0: BOOLEAN takes a bool, not 5"),
+        ("TIMESTAMP", pa.array([1], pa.timestamp("ns")), r"finer than the microseconds"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["STREAM", "TABLE"])
+def test_parquet_is_not_cast_on_its_way(tmp_path: Path, kind: str, type_: str, values: pa.Array, message: str) -> None:
+    pq.write_table(pa.table({"a": values}), tmp_path / "r.parquet")
+    script = f"CREATE {kind} r (a {type_}) WITH (connector = 'parquet', path = '{tmp_path}');"
+    script += "CREATE MATERIALIZED VIEW v AS SELECT count(a) AS n FROM r;"
+    with pytest.raises(DataError, match=message):
+        list(LocalRun(script, OPTIONS).batches())
+
+
+def test_op_is_a_number_in_every_row(tmp_path: Path) -> None:
+    script = f"CREATE STREAM r (a BIGINT) WITH (connector = 'parquet', path = '{tmp_path}');"
+    script += "CREATE MATERIALIZED VIEW v AS SELECT a FROM r;"
+    for ops, message in (
+        (pa.array([1, None], pa.int32()), r"r\.op, row 1: NULL in .*r\.parquet; it is \+1 \(insert\), -1"),
+        (pa.array([1.0, 0.5]), r"r\.op: .*r\.parquet has it as double; it is \+1"),
+    ):
+        pq.write_table(pa.table({"a": [1, 2], "op": ops}), tmp_path / "r.parquet")
+        with pytest.raises(DataError, match=message):
+            list(LocalRun(script, OPTIONS).batches())
+
+
+def test_a_relation_with_a_column_op_has_no_files(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("op\n1\n")
+    script = f"CREATE STREAM r (op BIGINT) WITH (connector = 'csv', path = '{tmp_path}');"
+    script += "CREATE MATERIALIZED VIEW v AS SELECT op FROM r;"
+    with pytest.raises(Error, match=r"r has a column op, which says in files whether a row comes or goes: rename it"):
+        list(LocalRun(script, OPTIONS).batches())
+
+
+def test_files_of_a_table_may_have_other_types_and_be_compressed(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"A": pa.array([1], pa.int8())}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"a": [2**40]}), tmp_path / "2.parquet")
+    (tmp_path / "s.csv.gz").write_bytes(gzip.compress(b"a\n1\n"))
+    script = f"CREATE TABLE r (a BIGINT) WITH (connector = 'parquet', path = '{tmp_path}/*.parquet');"
+    script += f"CREATE STREAM s (a BIGINT) WITH (connector = 'csv', path = '{tmp_path}/s.csv.gz');"
+    script += "CREATE MATERIALIZED VIEW v AS SELECT r.a FROM r, s WHERE s.a <= r.a;"
+    run = LocalRun(script, OPTIONS)
+    list(run.batches())
+    assert sorted(run.rows("v")) == [(1,), (2**40,)]
+    assert wrong_views(run, script, "sql") == {}
+
+
 # -- generated ---------------------------------------------------------------------------------------------------------
 
 
@@ -146,10 +199,24 @@ def test_a_generated_stream_has_the_columns_it_has() -> None:
         ([], [(3,)], "has 0 rows like (3,), which should be 1"),
         ([(True,)], [(1,)], "has 1 rows like (True,), which should be 0"),
         ([(None,)], [(0,)], "has 1 rows like (None,), which should be 0"),
+        ([(math.nan, 1.0), (0.5, 2.0), (math.nan, 0.5)], [(math.nan, 0.5), (math.nan, 1.0), (0.5, 2.0)], None),
+        ([(math.nan, 1.0)], [(math.nan, 2.0)], "has (nan, 1.0), which should be (nan, 2.0)"),
+        ([(math.nan,)], [(1.0,)], "has 1 rows like (nan,), which should be 0"),
+        ([(math.inf,)], [(math.inf,)], None),
     ],
 )
 def test_differences(ours: list[tuple[object, ...]], theirs: list[tuple[object, ...]], what: str | None) -> None:
     assert difference(ours, theirs) == what
+
+
+def test_nan_and_what_is_divided_by_zero_are_verified(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("a,x\n0,NaN\n1,1.5\n")
+    script = f"CREATE STREAM r (a BIGINT, x DOUBLE) WITH (connector = 'csv', path = '{tmp_path}');"
+    script += "CREATE MATERIALIZED VIEW v AS SELECT x, 1 / a AS y, sum(x) / 0 AS z FROM r GROUP BY x, a;"
+    run = LocalRun(script, OPTIONS)
+    list(run.batches())
+    assert {str(row[0]) for row in run.rows("v")} == {"nan", "1.5"}
+    assert wrong_views(run, script, "sql") == {}
 
 
 def test_the_papers_dialect_is_verified_as_such() -> None:

@@ -11,25 +11,21 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
-import pyarrow.parquet
 
-from viewlet.arrow import arrow_type
 from viewlet.errors import DataError, Error
+from viewlet.jobs.file import OP, read, with_op
 from viewlet.jobs.source import Files, OrderBook, Source, Tpch
 from viewlet.schema import Relation
 from viewlet.workloads.streams import NATION
 
-OP = "op"
 
-
-def static_tables(relations: Iterable[Relation], sources: Mapping[str, Source]) -> dict[str, pa.Table]:
-    return {r.name: pa.concat_tables(_whole(r, sources[r.name])) for r in relations if r.static}
+def static_tables(relations: Iterable[Relation], sources: Mapping[str, Source]) -> dict[str, list[pa.Table]]:
+    return {r.name: list(_whole(r, sources[r.name])) for r in relations if r.static}
 
 
 def _whole(relation: Relation, source: Source) -> Iterator[pa.Table]:
     if isinstance(source, Files):
-        yield from (_read(relation, source, file) for file in _found(relation, source))
+        yield from (read(relation, source, file) for file in _found(relation, source))
     else:
         columns = [c.name for c in relation.columns]
         yield pa.Table.from_pylist([dict(zip(columns, row, strict=True)) for row in NATION])
@@ -96,7 +92,7 @@ def _from_files(streams: Mapping[str, Relation], sources: Mapping[str, Files]) -
         if not any(chosen.values()):
             return
         events = [
-            _events(streams[name], _read(streams[name], sources[name], file))
+            _events(streams[name], read(streams[name], sources[name], file))
             for name, some in chosen.items()
             for file in some
         ]
@@ -114,32 +110,8 @@ def _found(relation: Relation, source: Files) -> list[str]:
     return sorted(found, key=lambda file: (os.stat(file).st_mtime_ns, file))
 
 
-def _read(relation: Relation, source: Files, file: str) -> pa.Table:
-    """The relation's columns with their types, and ``op`` where the file has it."""
-    types = {c.name: arrow_type(c.type) for c in relation.columns}
-    try:
-        if source.format == "csv":
-            # an empty field is NULL, quoted or not, and nothing else is: as Spark reads them
-            options = pyarrow.csv.ConvertOptions(
-                column_types={**types, OP: pa.int64()},
-                null_values=[""],
-                strings_can_be_null=True,
-            )
-            table = pyarrow.csv.read_csv(file, convert_options=options)
-        else:
-            table = pyarrow.parquet.read_table(file)
-        if missing := [name for name in types if name not in table.column_names]:
-            there = ", ".join(table.column_names)
-            raise DataError(f"{file} has no such column; it has {there}", relation=relation.name, column=missing[0])
-        ops = [(OP, pa.int64())] if OP in table.column_names else []
-        return table.select([*types, *(name for name, _ in ops)]).cast(pa.schema([*types.items(), *ops]))
-    except (pa.ArrowException, ValueError) as error:
-        raise DataError(f"{file} cannot be read: {error}", relation=relation.name) from error
-
-
 def _events(relation: Relation, table: pa.Table) -> pa.RecordBatch:
-    if OP not in table.column_names:
-        table = table.append_column(OP, pa.repeat(pa.scalar(1, pa.int64()), table.num_rows))
+    table = with_op(table)
     names = [c.name for c in relation.columns]
     columns = [table[name].combine_chunks() for name in names]
     rows = pa.StructArray.from_arrays(columns, names)
@@ -154,8 +126,8 @@ def live_rows(relations: Iterable[Relation], sources: Mapping[str, Source]) -> d
     """By relation, tables of its columns and ``op``: whose sums are the rows that are there at the end."""
     relations = list(relations)
     found: dict[str, list[pa.Table]] = {r.name: [] for r in relations}
-    for name, table in static_tables(relations, sources).items():
-        found[name].append(table.append_column(OP, pa.repeat(pa.scalar(1, pa.int64()), table.num_rows)))
+    for name, tables in static_tables(relations, sources).items():
+        found[name] += [with_op(table) for table in tables]
     for step in batches(relations, sources):
         for batch in step:
             for name in {*batch.column("relation").dictionary.to_pylist()}:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -14,7 +13,6 @@ import pyarrow as pa
 
 from viewlet.compilation import Dialect
 from viewlet.database import Database, connect
-from viewlet.errors import Error
 from viewlet.jobs import local
 from viewlet.jobs.source import sources_of
 from viewlet.jobs.verify import Row, difference, expected
@@ -88,8 +86,9 @@ class LocalRun:
         self._db.execute(script)
 
     def batches(self) -> Iterator[Progress]:
-        for name, table in local.static_tables(self._relations, self._sources).items():
-            self._db.insert(name, table)
+        for name, tables in local.static_tables(self._relations, self._sources).items():
+            for table in tables:
+                self._db.insert(name, table)
         rows, of = 0, local.batch_count(self._relations, self._sources)
         for number, step in enumerate(local.batches(self._relations, self._sources)):
             started = time.perf_counter()
@@ -111,7 +110,7 @@ class LocalRun:
 
 class SparkRun:
     def __init__(self, script: str, options: Options) -> None:
-        from viewlet.jobs.spark import Frames
+        from viewlet.jobs.spark import Frames, clear_errors
         from viewlet.spark import maintain
 
         translated = translate(script, options.dialect)
@@ -121,18 +120,19 @@ class SparkRun:
         try:
             self._spark = _silent_session(options.master)
             generated = f"{options.checkpoint}/generated" if options.checkpoint else self._scratch.name
-            self._frames = Frames(self._spark, translated.relations, sources, generated)
-            self._of = self._frames.batch_count()
-            self._views = maintain(
-                self._spark,
-                script,
-                self._frames.sources(),
-                options.checkpoint,
-                cells=options.cells,
-                strategy=options.strategy,
-                dialect=options.dialect,
-                trigger={"availableNow": True},
-            )
+            with clear_errors():
+                self._frames = Frames(self._spark, translated.relations, sources, generated)
+                self._of = self._frames.batch_count()
+                self._views = maintain(
+                    self._spark,
+                    script,
+                    self._frames.sources(),
+                    options.checkpoint,
+                    cells=options.cells,
+                    strategy=options.strategy,
+                    dialect=options.dialect,
+                    trigger={"availableNow": True},
+                )
         except BaseException:
             self._scratch.cleanup()
             raise
@@ -161,12 +161,10 @@ class SparkRun:
         if self._views.query.isActive:
             time.sleep(POLL)
             return False
-        from pyspark.errors import StreamingQueryException
+        from viewlet.jobs.spark import clear_errors
 
-        try:
+        with clear_errors():
             self._views.query.awaitTermination()
-        except StreamingQueryException as error:
-            raise Error(_reason(str(error))) from error
         return True
 
     def rows(self, view: str, at_most: int | None = None) -> list[Row]:
@@ -175,7 +173,10 @@ class SparkRun:
         return [tuple(row) for row in frame.collect()]
 
     def live_rows(self) -> Mapping[str, list[pa.Table]]:
-        return {name: [frame.toArrow()] for name, frame in self._frames.live_rows().items()}
+        from viewlet.jobs.spark import clear_errors
+
+        with clear_errors():
+            return {name: [frame.toArrow()] for name, frame in self._frames.live_rows().items()}
 
     def close(self) -> None:
         self._views.stop()
@@ -189,9 +190,3 @@ def _silent_session(master: str | None) -> SparkSession:
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     is_remote = master is not None and master.startswith("sc://")
     return session(master) if is_remote else session(master, **{"spark.log.level": "OFF"})
-
-
-def _reason(failure: str) -> str:
-    """What our own code said in the middle of Spark's account of it, if it did."""
-    said = re.findall(r"^viewlet\.[\w.]+: (.+)$", failure, re.MULTILINE)
-    return said[-1] if said else failure

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from pyspark.sql.streaming.readwriter import DataStreamReader
 
+from viewlet.errors import Error
+from viewlet.jobs.file import read, with_op
+from viewlet.jobs.heads import Head, check_heads, heads_of
 from viewlet.jobs.source import Files, OrderBook, Source, Tpch
 from viewlet.schema import Relation
 from viewlet.spark.cluster import on_cluster
@@ -18,6 +27,7 @@ from viewlet.spark.store import Store
 from viewlet.workloads import event_files
 
 _COMPLETE = "_SUCCESS"  # what Spark leaves in a directory that is written
+_WHOLE_FILES = "path string, modificationTime timestamp, length long, content binary"  # of Spark's binaryFile
 
 
 class Frames:
@@ -30,6 +40,8 @@ class Frames:
         self._spark, self._scratch = spark, scratch
         self._relations = {r.name: r for r in relations}
         self._files = {name: self._written(sources[name], name) for name in self._relations}
+        given = {name: source for name, source in sources.items() if isinstance(source, Files)}
+        self._heads = {name: self._checked(self._relations[name], source) for name, source in given.items()}
 
     def sources(self) -> dict[str, DataFrame]:
         return {
@@ -48,7 +60,7 @@ class Frames:
         for name, relation in self._relations.items():
             columns = [F.col(c.name) for c in relation.columns]
             rows = self._read(relation, self._files[name])
-            rows = rows if OP in rows.columns else rows.withColumn(OP, F.lit(1))
+            rows = rows if OP in map(str.lower, rows.columns) else rows.withColumn(OP, F.lit(1))
             found[name] = rows.groupBy(*columns).agg(F.sum(OP).alias(OP)).where(F.col(OP) != 0)
         return found
 
@@ -64,27 +76,82 @@ class Frames:
             on_cluster(self._spark, lambda: Store(path).write(_COMPLETE, b""))
         return Files("parquet", f"{path}/{relation}")
 
+    def _checked(self, relation: Relation, files: Files) -> list[Head]:
+        """Before the first row is read; of CSV, files are checked when they are parsed."""
+        path = _reachable(files.path)
+        try:
+            found = self._spark.read.load(path, format="binaryFile").inputFiles()
+        except AnalysisException:
+            found = []
+        if not found:
+            raise Error(f"{relation.name}: there is no file {files.path}")
+        heads = heads_of(self._spark, path) if files.format == "parquet" else []
+        check_heads(relation, heads)
+        return heads
+
     # -- reading them --------------------------------------------------------------------------------------------------
 
     def _read(self, relation: Relation, files: Files) -> DataFrame:
-        return (
-            self._spark.read.schema(self._schema(relation, files))
-            .options(**_options(files))
-            .load(_reachable(files.path), format=files.format)
-        )
+        return self._rows(relation, files, self._spark.read)
 
     def _stream(self, relation: Relation, files: Files) -> DataFrame:
-        reader = self._spark.readStream.schema(self._schema(relation, files)).options(**_options(files))
-        reader = reader.option("maxFilesPerTrigger", files.files_per_batch)
-        return reader.load(_reachable(files.path), format=files.format)
+        reader = self._spark.readStream.option("maxFilesPerTrigger", files.files_per_batch)
+        return self._rows(relation, files, reader)
 
-    def _schema(self, relation: Relation, files: Files) -> T.StructType:
-        """The columns of the files in their order; a CSV file does not say of which types they are."""
-        found = self._spark.read.options(**_options(files)).load(_reachable(files.path), format=files.format)
-        if files.format == "parquet":
-            return found.schema
-        declared = {c.name: spark_type(c.type) for c in relation.columns} | {OP: T.LongType()}
-        return T.StructType([T.StructField(n, declared.get(n.lower(), T.StringType())) for n in found.columns])
+    def _rows(self, relation: Relation, files: Files, reader: DataFrameReader | DataStreamReader) -> DataFrame:
+        path = _reachable(files.path)
+        if files.format == "csv":
+            whole = reader.schema(_WHOLE_FILES).load(path, format="binaryFile")
+            return whole.mapInArrow(_parsed(relation, files), _declared(relation))
+        schema, without_op = self._columns(relation, path)
+        rows = reader.schema(schema).load(path, format="parquet")
+        comes = F.col("_metadata.file_path").isin(without_op)
+        return rows.withColumn(OP, F.when(comes, F.lit(1)).otherwise(F.col(OP))) if without_op else rows
+
+    def _columns(self, relation: Relation, path: str) -> tuple[T.StructType, list[str]]:
+        """Those of the files, and the files without ``op`` where others have it: their rows come, as everywhere."""
+        schema = self._spark.read.load(path, format="parquet").schema
+        heads = self._heads.get(relation.name, [])
+        without_op = [head.uri for head in heads if head.type_of(OP) is None]
+        if len(without_op) == len(heads):
+            return schema, []
+        has_op = OP in (name.lower() for name in schema.names)
+        return schema if has_op else schema.add(OP, T.LongType()), without_op
+
+
+@contextmanager
+def clear_errors() -> Iterator[None]:
+    """Our own words instead of Spark's account of them."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        raise Error(reason(str(error))) from error
+
+
+def reason(failure: str) -> str:
+    """What our own code said in the middle of Spark's account of it, if it did: in Python or by ``raise_error``."""
+    said = re.findall(r"^viewlet\.[\w.]+: (.+)$", failure, re.MULTILINE)
+    said = said or re.findall(r"\[USER_RAISED_EXCEPTION\] (.+?)(?: SQLSTATE: \w+)?$", failure, re.MULTILINE)
+    return said[-1] if said else failure
+
+
+Parse = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def _parsed(relation: Relation, files: Files) -> Parse:
+    """CSV as :mod:`viewlet.jobs.file` reads it: Spark's own reader goes by position, rounds, and forgives."""
+
+    def parse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for path, content in zip(batch.column("path"), batch.column("content"), strict=True):
+                yield from with_op(read(relation, files, path.as_py(), content.as_buffer())).to_batches()
+
+    return parse
+
+
+def _declared(relation: Relation) -> T.StructType:
+    fields = [T.StructField(c.name, spark_type(c.type)) for c in relation.columns]
+    return T.StructType([*fields, T.StructField(OP, T.LongType())])
 
 
 def _generate(spark: SparkSession, path: str, source: OrderBook | Tpch) -> None:
@@ -94,10 +161,6 @@ def _generate(spark: SparkSession, path: str, source: OrderBook | Tpch) -> None:
             event_files.order_book(spark, path, source.events, brokers=source.brokers, **same)
         case Tpch():
             event_files.tpch(spark, path, source.events, scale=source.scale, **same)
-
-
-def _options(files: Files) -> dict[str, str]:
-    return {"header": "true", "mode": "FAILFAST"} if files.format == "csv" else {}
 
 
 def _reachable(path: str) -> str:

@@ -37,7 +37,7 @@ class Store:
     """``uri`` names the root directory: a local path, ``file:/…`` as Hadoop writes it, or any URI of a file system."""
 
     def __init__(self, uri: str) -> None:
-        self._files, root = _file_system(uri)
+        self._files, root = file_system(uri)
         self.is_local = isinstance(self._files, fs.LocalFileSystem)
         self._root = root.rstrip("/")
         self.uri = self._root if self.is_local else uri.rstrip("/")
@@ -202,7 +202,7 @@ def _difference(size: int, file: File) -> str:
     return "its checksum differs"
 
 
-def _file_system(uri: str) -> tuple[fs.FileSystem, str]:
+def file_system(uri: str) -> tuple[fs.FileSystem, str]:
     if local := re.fullmatch(r"file:/+(.*)", uri):  # file:/a and file:///a are the same to Hadoop
         return fs.LocalFileSystem(), f"/{local[1]}"
     if not re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+:", uri):

@@ -1,0 +1,93 @@
+"""The rows of one file. Both engines read CSV here, so that a file means the same to both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+
+from viewlet.arrow import arrow_type
+from viewlet.errors import DataError, Error
+from viewlet.jobs.source import Files
+from viewlet.schema import Relation
+
+OP = "op"
+OPS = "it is +1 (insert), -1 (delete), or how often"
+_COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}  # what is compressed says so by its name
+
+
+def read(relation: Relation, source: Files, file: str, content: pa.Buffer | None = None) -> pa.Table:
+    """The relation's columns, and ``op`` where the file has it.
+
+    Those of CSV have the declared types. Those of Parquet keep their own: whoever takes them checks each value, and a
+    cast would round it before.
+    """
+    try:
+        table = _csv(relation, file, content) if source.format == "csv" else _parquet(file)
+        check_columns(relation, file, table.column_names)
+        table = table.rename_columns([name.lower() for name in table.column_names])
+        ops = [OP] if OP in table.column_names else []
+        table = table.select([*(c.name for c in relation.columns), *ops])
+        return _with_checked_op(relation, file, table) if ops else table
+    except (pa.ArrowException, ValueError) as error:
+        raise DataError(f"{file} cannot be read: {error}", relation=relation.name) from error
+
+
+def with_op(table: pa.Table) -> pa.Table:
+    """Without one, every row comes."""
+    if OP in table.column_names:
+        return table
+    return table.append_column(OP, pa.repeat(pa.scalar(1, pa.int64()), table.num_rows))
+
+
+def check_columns(relation: Relation, file: str, names: Iterable[str]) -> None:
+    """Each column of the relation is there once, in large letters or small ones, as in SQL."""
+    if relation.column(OP) is not None:
+        raise Error(f"{relation.name} has a column op, which says in files whether a row comes or goes: rename it")
+    folded = [name.lower() for name in names]
+    for name in (*(c.name for c in relation.columns), OP):
+        if name not in folded and name != OP:
+            there = ", ".join(names)
+            raise DataError(f"{file} has no such column; it has {there}", relation=relation.name, column=name)
+        if folded.count(name) > 1:
+            raise DataError(f"{file} has two columns of this name", relation=relation.name, column=name)
+
+
+def _csv(relation: Relation, file: str, content: pa.Buffer | None) -> pa.Table:
+    """As RFC 4180 has it. An empty field is NULL, quoted or not, and nothing else is."""
+    types = {c.name: arrow_type(c.type) for c in relation.columns} | {OP: pa.int64()}
+    parse = pyarrow.csv.ParseOptions(newlines_in_values=True)
+    with _opened(file, content) as stream:
+        header = pyarrow.csv.open_csv(stream, parse_options=parse).schema.names
+    check_columns(relation, file, header)
+    convert = pyarrow.csv.ConvertOptions(
+        column_types={name: types[name.lower()] for name in header if name.lower() in types},
+        null_values=[""],
+        strings_can_be_null=True,
+    )
+    with _opened(file, content) as stream:
+        return pyarrow.csv.read_csv(stream, parse_options=parse, convert_options=convert)
+
+
+def _opened(file: str, content: pa.Buffer | None) -> pa.NativeFile:
+    return pa.input_stream(file if content is None else content, compression=_COMPRESSIONS.get(Path(file).suffix))
+
+
+def _parquet(file: str) -> pa.Table:
+    """What is in the file and nothing else: ``pyarrow.parquet.read_table`` finds columns in its path, too."""
+    with pyarrow.parquet.ParquetFile(file) as opened:
+        return opened.read()
+
+
+def _with_checked_op(relation: Relation, file: str, table: pa.Table) -> pa.Table:
+    given = table[OP]
+    if not pa.types.is_integer(given.type):
+        raise DataError(f"{file} has it as {given.type}; {OPS}", relation=relation.name, column=OP)
+    if given.null_count:
+        row = pc.index(pc.is_null(given), True).as_py()
+        raise DataError(f"NULL in {file}; {OPS}", relation=relation.name, column=OP, row=row)
+    return table.set_column(table.column_names.index(OP), OP, given.cast(pa.int64()))
