@@ -33,7 +33,7 @@ FLAGS = [
 ]
 PLAIN = ["-O2", "-march=native", "-DSMALL=0"]
 WITHOUT_FMA = ["-O2", "-DSMALL=1"]
-SANITIZED = ["-O1", "-g", "-march=native", "-DSMALL=1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+SANITIZED = ["-O0", "-g", "-march=native", "-DSMALL=1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 LIMIT = 60  # seconds for a program that takes two
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
