@@ -133,6 +133,16 @@ def test_parquet_is_not_cast_on_its_way(tmp_path: Path, kind: str, type_: str, v
         list(LocalRun(script, OPTIONS).batches())
 
 
+def test_a_line_break_in_quotes_ends_no_row_wherever_a_block_ends(tmp_path: Path) -> None:
+    text = "\n" * 300
+    (tmp_path / "r.csv").write_text("a,t\n" + f'1,"{text}"\n' * 10_000)
+    script = f"CREATE STREAM r (a BIGINT, t VARCHAR) WITH (connector = 'csv', path = '{tmp_path}');"
+    script += "CREATE MATERIALIZED VIEW v AS SELECT t, sum(a) AS n FROM r GROUP BY t;"
+    run = LocalRun(script, OPTIONS)
+    list(run.batches())
+    assert run.rows("v") == [(text, 10_000)]
+
+
 def test_op_is_a_number_in_every_row(tmp_path: Path) -> None:
     script = f"CREATE STREAM r (a BIGINT) WITH (connector = 'parquet', path = '{tmp_path}');"
     script += "CREATE MATERIALIZED VIEW v AS SELECT a FROM r;"

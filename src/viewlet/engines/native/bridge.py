@@ -133,7 +133,10 @@ class NativeState:
         if isinstance(report, tuple) and report[0] in ("event", "static"):
             return int(report[1])
         if report or self.journal is not None:
-            given = lambda number: (self._named(events[number][1]), events[number][2])  # noqa: E731
+
+            def given(number: int) -> tuple[str, object]:
+                return self._named(events[number][1]), events[number][2]
+
             self._heed(report, given, lambda: self._events_again(events))
         return None
 
@@ -169,16 +172,16 @@ class NativeState:
             self.journal = Journal(self._module, self._state)
 
     def _rows_again(self, relation: str, times: int, rows: Sequence[object]) -> tuple[Callable[[], object], int]:
-        kept = [row if type(row) is tuple else self._cells(relation, row) for row in rows]
+        kept = [self._kept(relation, row) for row in rows]
         return partial(self._module.many, self._state, self._relations[relation], times, kept), len(kept)
 
     def _events_again(self, events: Sequence[Any]) -> tuple[Callable[[], object], int]:
-        kept = [(op, relation, self._cells(self._named(relation), row)) for op, relation, row in events]
+        kept = [(op, relation, self._kept(self._named(relation), row)) for op, relation, row in events]
         return partial(self._module.events, self._state, kept), len(kept)
 
-    def _cells(self, relation: str, row: object) -> Cells:
+    def _kept(self, relation: str, row: object) -> object:
         """What the row is now: only a tuple stays as it is."""
-        return Cells(self._convert(self._relations[relation], row, 0))
+        return row if type(row) is tuple else Cells(self._convert(self._relations[relation], row, 0))
 
     def _named(self, relation: str | int) -> str:
         return list(self._relations)[relation] if isinstance(relation, int) else relation
