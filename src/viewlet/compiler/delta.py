@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
@@ -87,48 +88,83 @@ def delta_sum(q: Sum, e: Event) -> Query:
 def delta_join(q: Join, e: Event) -> Query:
     """Δ(Q₁ ⋈ Q₂) := ΔQ₁ ⋈ Q₂ + Q₁ ⋈ ΔQ₂ + ΔQ₁ ⋈ ΔQ₂
 
-    For n factors: the sum over every choice of those that change, at least one. Each is a flat product, in which a
-    factor finds the columns that another makes.
+    For n linear factors: the sum over every choice of those that change, at least one. Each is a flat product, in which
+    a factor finds the columns that another makes. A product N of nested aggregates follows: ΔL ⋈ N' + L ⋈ ΔN.
     """
     changing = [f for f in q.factors if e.relation in relations(f)]
     constant = [f for f in q.factors if e.relation not in relations(f)]
     linear = [(f, delta(f, e)) for f in changing if not isinstance(f, (Bind, Exists))]
-    nested = delta_together([f for f in changing if isinstance(f, (Bind, Exists))], e)
-    choices = product(*linear, *nested)
-    next(choices)  # the first takes no delta at all: it is Q
-    return union(*(join(*constant, *choice) for choice in choices))
+    after, change = delta_together([f for f in changing if isinstance(f, (Bind, Exists))], e)
+    choices = product(*linear)
+    before = next(choices)  # the first takes no delta at all
+    return union(
+        *(join(*constant, *choice, after) for choice in choices), *(join(*constant, *before, c) for c in change)
+    )
 
 
-def delta_together(nested: list[Bind | Exists], e: Event) -> list[tuple[Query, Query]]:
-    """Δ(F₁ ⋈ F₂) := D ⋈ (F₁' ⋈ F₂' − F₁ ⋈ F₂) where the same D restricts both; each such product with its delta
+def delta_together(nested: list[Bind | Exists], e: Event) -> tuple[Query, list[Query]]:
+    """N' and the terms of ΔN, for a product N of nested aggregates
 
-    The product rule would make 3ⁿ terms of n nested aggregates over one group, this makes two.
+    Δ(F₁ ⋈ F₂) := D ⋈ (F₁' ⋈ F₂' − F₁ ⋈ F₂) where one D restricts both; Δ(F ⋈ G) := ΔF ⋈ G + F' ⋈ ΔG where none does.
+    So n of them make 2n terms at most, where the product rule would make 3ⁿ.
     """
-    by_domain: dict[Query, list[tuple[Query, Query]]] = {}
-    for f in nested:
-        restriction, change = range_restriction(f.query, e)
-        if change == ZERO:
-            by_domain.setdefault(ZERO, []).append((f, f))
-        else:
-            by_domain.setdefault(restriction, []).append((f, _changed(f, change)))
-    products = []
-    for domain, pairs in by_domain.items():
-        old, new = (join(*side) for side in zip(*pairs, strict=True))
-        products.append((old, join(domain, union(new, negate(old)))))
-    return products
+    all_changes = [_Change(f, *range_restriction(f.query, e)) for f in nested]
+    same = join(*(c.factor for c in all_changes if c.rest == ZERO))  # reads the relation, but not what changes in it
+    changes = [c for c in all_changes if c.rest != ZERO]
+    domains = [c.domain for c in changes]
+    groups: dict[Query, list[_Change]] = {}
+    for c in changes:
+        widest = next((d for d in domains if implies(c.domain, d) and not implies(d, c.domain)), c.domain)
+        groups.setdefault(widest, []).append(c)
+    sides = [(join(*(c.factor for c in group)), join(*(c.after(ONE) for c in group))) for group in groups.values()]
+    terms = []
+    for i, (domain, group) in enumerate(groups.items()):
+        around = join(same, *(new for _, new in sides[:i]), *(old for old, _ in sides[i + 1 :]))
+        inside = union(join(*(c.after(domain) for c in group)), negate(sides[i][0]))
+        terms.append(join(around, domain, inside))
+    return join(same, *(new for _, new in sides)), terms
 
 
-def _changed(f: Bind | Exists, change: Query) -> Query:
-    """F with Q + ΔQ in the place of Q."""
-    after = union(f.query, change)
-    if isinstance(f, Bind):
-        return Bind(f.var, after)
-    return Exists(after) if after != ZERO else ZERO
+@dataclass(frozen=True)
+class _Change:
+    """A nested aggregate F over Q, and ΔQ = D ⋈ Q'."""
+
+    factor: Bind | Exists
+    domain: Query
+    rest: Query
+
+    def after(self, given: Query) -> Query:
+        """F' = F with Q + ΔQ in the place of Q; the bindings that stand in ``given`` beside it need no repeating."""
+        known = factors(given)
+        change = join(*(f for f in factors(self.domain) if isinstance(f, Bind) and f not in known), self.rest)
+        after = union(self.factor.query, change)
+        if isinstance(self.factor, Bind):
+            return Bind(self.factor.var, after)
+        return Exists(after) if after != ZERO else ZERO
 
 
 def delta_nested(q: Bind | Exists, e: Event) -> Query:
     """Δ(n := Q) := D ⋈ ((n := Q + ΔQ) − (n := Q)), and the same for Exists(Q); D is where Q changes (§5.1, §5.2)"""
-    return delta_together([q], e)[0][1]
+    return union(*delta_together([q], e)[1])
+
+
+def implies(narrow: Query, wide: Query) -> bool:
+    """The domain ``wide`` is 1 wherever ``narrow`` is, as far as their factors show."""
+    return all(any(f == g or _exists_implies(f, g) for f in factors(narrow)) for g in factors(wide))
+
+
+def _exists_implies(narrow: Query, wide: Query) -> bool:
+    """Exists(Sum_A(f ⋈ Q)) ⇒ Exists(Sum_A(Q)), branch by branch: nothing in a domain is negative."""
+    if not isinstance(narrow, Exists) or not isinstance(wide, Exists):
+        return False
+    return all(
+        any(outputs(w) == outputs(n) and set(_body(w)) <= set(_body(n)) for w in branches(wide.query))
+        for n in branches(narrow.query)
+    )
+
+
+def _body(q: Query) -> tuple[Query, ...]:
+    return factors(q.query if isinstance(q, Sum) else q)
 
 
 # -- range restriction (§5.2) -----------------------------------------------------------------------------------------
