@@ -13,13 +13,17 @@ from viewlet.compiler.context import Context
 
 DOMAIN = (0, 1, 2)
 MULTIPLICITIES = (1, 2, -1, 3)
+COUNTS = (1, 2, 3)
 DATABASES = 60
 
 
 def values(context: Context, before: Query, *after: Query) -> list[list[Entries]]:
     """For each query its GMR over every random database, by the columns of the first."""
     columns = tuple(sorted(outputs(before)))
-    worlds = [(random_database(before, seed), random_inputs(before, context, seed)) for seed in range(DATABASES)]
+    worlds = [
+        (random_database(before, seed, context.counted), random_inputs(before, context, seed))
+        for seed in range(DATABASES)
+    ]
     return [[evaluate(q, over(database), columns, env) for database, env in worlds] for q in (before, *after)]
 
 
@@ -30,17 +34,23 @@ def keeps_binding_pattern(before: Query, after: Query, context: Context) -> bool
     return after == ZERO or (kept and inputs(after) <= given)
 
 
-def random_database(q: Query, seed: int) -> dict[str, Entries]:
-    """A GMR over few values for every atom of Q, with deletions (negative multiplicities) among the tuples."""
+def random_database(q: Query, seed: int, counted: bool = False) -> dict[str, Entries]:
+    """A GMR over few values for every atom of Q, with deletions (negative multiplicities) among the tuples.
+
+    Where relations are ``counted``, only an update has deletions.
+    """
     random = Random(seed)
     arities = dict(atoms(q))
-    return {name: random_entries(random, arity) for name, arity in sorted(arities.items())}
+    return {
+        name: random_entries(random, arity, COUNTS if counted and not name.startswith("Δ") else MULTIPLICITIES)
+        for name, arity in sorted(arities.items())
+    }
 
 
-def random_entries(random: Random, arity: int) -> Entries:
+def random_entries(random: Random, arity: int, multiplicities: tuple[int, ...]) -> Entries:
     tuples = list(product(DOMAIN, repeat=arity))
     chosen = random.sample(tuples, random.randint(1, len(tuples)))
-    return {row: random.choice(MULTIPLICITIES) for row in chosen}
+    return {row: random.choice(multiplicities) for row in chosen}
 
 
 def random_inputs(q: Query, context: Context, seed: int) -> dict[str, Scalar]:

@@ -13,7 +13,8 @@ class Context:
     """``bound``: variables that have a value where the query is evaluated (trigger parameters, cache inputs).
 
     ``event``: the update being compiled, None while a definition is only cleaned up.
-    ``static``: relations that never change. ``ordered``: the engines have ordered access paths.
+    ``static``: relations that never change. ``ordered``: the engines have ordered access paths. ``counted``: relations
+    are SQL's tables, which hold a row a number of times; a relation of the calculus may hold it −1 times or ½ times.
     """
 
     bound: frozenset[str] = frozenset()
@@ -21,6 +22,7 @@ class Context:
     static: frozenset[str] = frozenset()
     strategy: Strategy = OPTIMIZED
     ordered: bool = True
+    counted: bool = False
 
     def binding(self, names: frozenset[str]) -> Context:
         return self if names <= self.bound else replace(self, bound=self.bound | names)

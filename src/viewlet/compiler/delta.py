@@ -203,7 +203,13 @@ def _domain(q: Query, wanted: frozenset[str], e: Event) -> Query | None:
     supports = [_support(b, frozenset(e.params)) for b in branches(q)]
     if any(s is None or not wanted <= outputs(s) for s in supports):
         return None
-    return with_plain_locals(Exists(union(*(sum_(wanted, s) for s in supports if s is not None))))
+    return with_plain_locals(Exists(union(*(sum_(wanted, _given(s, e)) for s in supports if s is not None))))
+
+
+def _given(q: Query, e: Event) -> Query:
+    """Q with (x := @p) ⋈ R(x) for R(@p): a parameter that stands as a column would be summed out."""
+    names = {p: f"_{p}" for p in e.params if p in outputs(q)}
+    return join(rename(q, names), *(Bind(x, Value(Var(p))) for p, x in names.items()))
 
 
 def with_plain_locals(q: Query) -> Query:

@@ -234,6 +234,8 @@ def _must_decorrelate(f: Query, parts: Factors, context: Context) -> bool:
     changes = context.event is not None and context.event.relation in relations(f)
     if not outer or changes or reads_update(f):
         return True
+    if isinstance(f, Exists) and variables(f) & context.bound:
+        return True  # a domain: the parameters lead to its few tuples, a view with it inside would have to keep them
     given = all_outputs(p for p in parts if p is not f)
     if not inputs(f) <= given:
         return True

@@ -41,7 +41,7 @@ def compile_query(
     name: str, q: Query, schema: Sequence[Relation], strategy: str = "optimized", *, ordered: bool = True
 ) -> Program:
     """VT of one query of the calculus: the form in which the paper gives its examples."""
-    return _compile(tuple(schema), (Result(name, (), q),), strategy, ordered)
+    return _compile(tuple(schema), (Result(name, (), q),), strategy, ordered, counted=False)
 
 
 def compile_script(
@@ -52,7 +52,7 @@ def compile_script(
     unknown = sorted(set(statistics or {}) - {r.name for r in schema})
     if unknown:
         raise Error(f"statistics for {unknown[0]!r}, which the script does not create")
-    program = _compile(schema, script.results, strategy, ordered)
+    program = _compile(schema, script.results, strategy, ordered, counted=True)
     return replace(program, dialect=script.dialect, source=script.source)
 
 
@@ -66,13 +66,15 @@ def _informed(relation: Relation, statistics: Statistics) -> Relation:
     )
 
 
-def _compile(schema: tuple[Relation, ...], results: tuple[Result, ...], name: str, ordered: bool) -> Program:
+def _compile(
+    schema: tuple[Relation, ...], results: tuple[Result, ...], name: str, ordered: bool, counted: bool
+) -> Program:
     strategy = strategy_named(name)
     if not strategy.search:
-        return _compiled(schema, results, strategy, {}, ordered)
-    scratch, _ = _start(schema, results, strategy, {}, ordered)
-    searched = _compiled(schema, results, strategy, cheapest_choices(scratch), ordered)
-    others = (_compiled(schema, results, replace(other, name=name), {}, ordered) for other in WHOLE_PROGRAMS)
+        return _compiled(schema, results, strategy, {}, ordered, counted)
+    scratch, _ = _start(schema, results, strategy, {}, ordered, counted)
+    searched = _compiled(schema, results, strategy, cheapest_choices(scratch), ordered, counted)
+    others = (_compiled(schema, results, replace(other, name=name), {}, ordered, counted) for other in WHOLE_PROGRAMS)
     return min((searched, *others), key=lambda program: program.statistics["total"])
 
 
@@ -82,8 +84,9 @@ def _compiled(
     strategy: Strategy,
     choices: Mapping[tuple[str, str], Choice],
     ordered: bool,
+    counted: bool,
 ) -> Program:
-    compilation, roots = _start(schema, results, strategy, choices, ordered)
+    compilation, roots = _start(schema, results, strategy, choices, ordered, counted)
     compilation.run()
     compilation.trace.normal_forms.clear()
     program = Program(
@@ -125,9 +128,10 @@ def _start(
     strategy: Strategy,
     choices: Mapping[tuple[str, str], Choice],
     ordered: bool,
+    counted: bool,
 ) -> tuple[Compilation, tuple[Result, ...]]:
     catalog = Catalog(reserved=frozenset(r.name for r in schema))
-    compilation = Compilation(schema, strategy, catalog, choices=choices, ordered=ordered)
+    compilation = Compilation(schema, strategy, catalog, choices=choices, ordered=ordered, counted=counted)
     return compilation, tuple(_root(compilation, r) for r in results)
 
 
@@ -136,7 +140,7 @@ def _root(compilation: Compilation, result: Result) -> Result:
 
     def root(name: str, q: Query, why: str) -> Query:
         compilation.trace.place = name
-        definition = simplify(q, Context(static=compilation.static), compilation.trace)
+        definition = simplify(q, Context(static=compilation.static, counted=compilation.counted), compilation.trace)
         if definition == ZERO:
             definition = q  # a view that stays empty still has its columns
         verify(definition, "definition", where=name)

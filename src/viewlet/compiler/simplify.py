@@ -22,6 +22,7 @@ from viewlet.algebra.query import (
     factors,
     inputs,
     join,
+    map_children,
     ordered_join,
     outputs,
     reads_update,
@@ -344,6 +345,41 @@ def tests_out_of_exists(q: Query, context: Context) -> Query | None:
     return None
 
 
+@rule(
+    "Exists(Sum_A(Exists(R) ⋈ Q)) = Exists(Sum_A(R ⋈ Q)) where no row is there less than 0 times: a count is kept anyway",
+    Exists,
+)
+def count_rows(q: Query, context: Context) -> Query | None:
+    if not context.counted or not isinstance(q, Exists) or not is_count(q.query):
+        return None
+    after = _counts(q.query)
+    return Exists(after) if after != q.query else None
+
+
+def is_count(q: Query) -> bool:
+    """Q is not negative anywhere, where relations are not."""
+    match q:
+        case Rel() | Exists() | Compare() | Bind():
+            return True
+        case Value():
+            return (constant := split_coefficient(q)[0]) > 0 and scale(constant, ONE) == q
+        case Join() | Union() | Sum():
+            return all(map(is_count, children(q)))
+        case _:
+            return False
+
+
+def _counts(q: Query) -> Query:
+    """Q with other numbers in the same places: the count of rows instead of 1 where there are some."""
+    match q:
+        case Exists(inner) if is_count(inner):
+            return _counts(inner)
+        case Join() | Union() | Sum():
+            return map_children(q, _counts)
+        case _:
+            return q
+
+
 @rule("Exists(Q₁ + Q₂) = Exists(c·Q₁ + c·Q₂): the sign of a sum does not matter to Exists", Exists)
 def exists_sign(q: Query, context: Context) -> Query | None:
     match q:
@@ -385,6 +421,7 @@ SIMPLIFICATIONS: tuple[Rule[Context], ...] = (
     drop_unused_binding,
     split_exists,
     tests_out_of_exists,
+    count_rows,
     exists_sign,
     absorb_domain,
     pull_out_of_sum,  # last: only what unification made independent of the sum

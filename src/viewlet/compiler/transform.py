@@ -57,6 +57,7 @@ class Compilation:
     choices: Mapping[tuple[str, str], Choice] = field(default_factory=dict)  # (shape of a view, relation) → by cost
     cache_domains: dict[str, float] = field(default_factory=dict)
     ordered: bool = True  # the engines have ordered access paths
+    counted: bool = False  # relations are tables: no row is there less than 0 times
 
     @property
     def static(self) -> frozenset[str]:
@@ -80,7 +81,7 @@ class Compilation:
     def run(self) -> None:
         while self.catalog.pending:
             view = self.catalog.views[self.catalog.pending.pop(0)]
-            if simplify(view.definition, Context(static=self.static)) == ZERO:
+            if simplify(view.definition, Context(static=self.static, counted=self.counted)) == ZERO:
                 continue  # empty whatever happens
             for insert, delete, bulk in self.events(view.definition):
                 self.maintain(view, insert, delete, bulk)
@@ -111,7 +112,7 @@ class Compilation:
         return self.chosen_statement(view, event, choice)
 
     def chosen_statement(self, view: ViewDefinition, event: Event, choice: Choice) -> Statement | None:
-        context = Context(frozenset(event.params), event, self.static, choice.strategy, self.ordered)
+        context = Context(frozenset(event.params), event, self.static, choice.strategy, self.ordered, self.counted)
         recompute = choice.reevaluate
         if recompute is None:
             always = choice.strategy.depth == "base tables, re-evaluate" and not isinstance(view.definition, Rel)
