@@ -2,7 +2,7 @@
 
 ::
 
-    unify_binding bound @x, @y                 -- the rule; then, where it matters: bound …, on event, strategy …, counted
+    unify_binding bound @x, @y                 -- the rule; where it matters: bound …, on event, strategy …, counted
     Sum[]((A := @x) * S(C, D) * A * D)
     => Sum[](S(C, D) * @x * D)
 

@@ -8,7 +8,6 @@ order in which inputs come before their use; the order chosen only changes the t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache
 from typing import Final, Protocol
 
 from typing_extensions import assert_never
@@ -31,6 +30,7 @@ from viewlet.algebra.query import (
     inputs,
     outputs,
 )
+from viewlet.algebra.remembered import remembered
 from viewlet.algebra.terms import COMPARISONS, Const, Number, Op, Scalar, Term, Var, apply, exact
 
 Key = tuple[Scalar, ...]
@@ -78,7 +78,7 @@ def over(database: Mapping[str, Entries]) -> Reader:
     return read
 
 
-@lru_cache(maxsize=1 << 14)
+@remembered(1 << 14)
 def plan(q: Query, bound: frozenset[str]) -> Plan:
     """How to extend environments that bind ``bound`` by the tuples of Q, with their multiplicities."""
     match q:
@@ -216,7 +216,7 @@ def _plan_join(factors: tuple[Query, ...], bound: frozenset[str]) -> Plan:
     return lambda env, read: extend(0, env, read)
 
 
-@lru_cache(maxsize=1 << 14)
+@remembered(1 << 14)
 def join_order(factors: tuple[Query, ...], bound: frozenset[str]) -> tuple[Query, ...]:
     """An order in which every factor's inputs are bound: tests first, then what loops least."""
     rest, order = list(factors), list[Query]()

@@ -30,8 +30,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 
+from viewlet.algebra.remembered import remembered
 from viewlet.algebra.terms import (
     COMPARISONS,
     Const,
@@ -193,7 +194,7 @@ _RANK: dict[type, int] = {
 }
 
 
-@lru_cache(maxsize=1 << 17)
+@remembered(1 << 17)
 def canonical_order(q: Query) -> tuple[int, str]:
     return _RANK[type(q)], q.text
 
@@ -206,7 +207,7 @@ def join(*queries: Query) -> Query:
     return _join(queries)
 
 
-@lru_cache(maxsize=1 << 16)
+@remembered(1 << 16)
 def _join(queries: tuple[Query, ...]) -> Query:
     kept: dict[Query, None] = {}
     repeated: list[Query] = []
@@ -268,12 +269,12 @@ def negate(q: Query) -> Query:
     return scale(-1, q)
 
 
-@lru_cache(maxsize=1 << 16)
+@remembered(1 << 16)
 def scale(c: Number, q: Query) -> Query:
     return q if c == 1 else join(Value(number(c)), q)
 
 
-@lru_cache(maxsize=1 << 16)
+@remembered(1 << 16)
 def split_coefficient(q: Query) -> tuple[Number, Query]:
     """c · Q as (c, Q)."""
     for i, f in enumerate(factors(q)):
@@ -294,7 +295,7 @@ def branches(q: Query) -> tuple[Query, ...]:
 # -- binding patterns Q[x_in][x_out] (§3.3) ----------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=1 << 17)
+@remembered(1 << 17)
 def outputs(q: Query) -> frozenset[str]:
     """x_out: the variables that Q gives values to."""
     match q:
@@ -314,7 +315,7 @@ def outputs(q: Query) -> frozenset[str]:
             return outputs(inner)
 
 
-@lru_cache(maxsize=1 << 17)
+@remembered(1 << 17)
 def inputs(q: Query) -> frozenset[str]:
     """x_in: the variables that must be given before Q can be evaluated."""
     match q:
@@ -336,7 +337,7 @@ def inputs(q: Query) -> frozenset[str]:
             return inputs(inner)
 
 
-@lru_cache(maxsize=1 << 17)
+@remembered(1 << 17)
 def relations(q: Query) -> frozenset[str]:
     """The names of the database relations in Q, nested ones included; not those of ``Delta``."""
     match q:
@@ -346,7 +347,7 @@ def relations(q: Query) -> frozenset[str]:
             return frozenset().union(*map(relations, children(q)))
 
 
-@lru_cache(maxsize=1 << 17)
+@remembered(1 << 17)
 def atoms(q: Query) -> tuple[Atom, ...]:
     """Every atom in Q, nested ones included."""
     return (q,) if isinstance(q, (Rel, Delta, View)) else tuple(a for child in children(q) for a in atoms(child))
@@ -357,7 +358,7 @@ def reads_update(q: Query) -> bool:
     return any(isinstance(a, Delta) for a in atoms(q))
 
 
-@lru_cache(maxsize=1 << 16)
+@remembered(1 << 16)
 def degree(q: Query) -> int:
     """deg(Q): how many relations are joined in the largest union-free part (§4)."""
     match q:
@@ -372,7 +373,7 @@ def degree(q: Query) -> int:
 # -- traversal ---------------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=1 << 17)
+@remembered(1 << 17)
 def children(q: Query) -> tuple[Query, ...]:
     match q:
         case Join(parts) | Union(parts):
@@ -408,7 +409,7 @@ def map_children(q: Query, f: Callable[[Query], Query]) -> Query:
             return q
 
 
-@lru_cache(maxsize=1 << 17)
+@remembered(1 << 17)
 def variables(q: Query) -> frozenset[str]:
     """Every variable that occurs in Q, local ones included."""
     own = inputs(q) | outputs(q) if not children(q) else outputs(q)

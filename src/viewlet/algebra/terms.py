@@ -12,10 +12,12 @@ import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from threading import RLock
 from typing import Any, ClassVar, Literal
 from weakref import WeakValueDictionary
+
+from viewlet.algebra.remembered import remembered
 
 Number = int | Fraction
 Scalar = int | Fraction | str | bool | None
@@ -175,11 +177,14 @@ STRICT: dict[str, Callable[..., Scalar]] = {
     **COMPARISONS,
 }
 INFIX = frozenset({"+", "-", "*", "/", "and", "or", *COMPARISONS})
-OPERATORS = frozenset({*STRICT, "and", "or", "not", "coalesce", "case", "is_null"})
+OPERATORS = frozenset({*STRICT, "and", "or", "not", "in", "coalesce", "case", "is_null"})
 
 
 def apply(name: str, values: tuple[Scalar, ...]) -> Scalar:
-    """The meaning of an operator. ``case`` takes condition, value, condition, value, …, otherwise."""
+    """The meaning of an operator. ``case`` takes condition, value, condition, value, …, otherwise.
+
+    ``in`` takes a value and the constants of a list, of which none is NULL.
+    """
     match name:
         case "and":
             return False if False in values else None if None in values else True
@@ -187,6 +192,8 @@ def apply(name: str, values: tuple[Scalar, ...]) -> Scalar:
             return True if True in values else None if None in values else False
         case "not":
             return None if values[0] is None else not values[0]
+        case "in":
+            return None if values[0] is None else values[0] in values[1:]
         case "is_null":
             return values[0] is None
         case "coalesce":
@@ -206,6 +213,9 @@ def evaluate_term(term: Term, env: Mapping[str, Scalar]) -> Scalar:
             return value
         case Var(name):
             return env[name]
+        case Op("in", (value, *_)):
+            found = evaluate_term(value, env)
+            return None if found is None else found in constants(term)
         case Op(name, args):
             return apply(name, tuple(evaluate_term(a, env) for a in args))
 
@@ -242,7 +252,13 @@ def _fold(name: str, args: tuple[Term, ...]) -> Const | None:
     return number(result) if isinstance(result, (int, Fraction)) else None
 
 
-@lru_cache(maxsize=1 << 16)
+@remembered(1 << 6)
+def constants(term: Op) -> frozenset[Scalar]:
+    """What stands in the list of an ``in``."""
+    return frozenset(a.value for a in term.args[1:] if isinstance(a, Const))
+
+
+@remembered(1 << 16)
 def free(term: Term) -> frozenset[str]:
     """The variables of a term."""
     match term:

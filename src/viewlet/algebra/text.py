@@ -314,6 +314,8 @@ def _takes(name: str, arguments: int) -> bool:
     match name:
         case "coalesce":
             return arguments > 0
+        case "in":
+            return arguments > 1
         case "case":
             return arguments % 2 == 1
         case "add_months":

@@ -10,7 +10,6 @@ its own inputs, so no engine can meet it in an order that goes wrong. Over that,
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Literal
 
 from viewlet.algebra.query import (
@@ -25,6 +24,7 @@ from viewlet.algebra.query import (
     inputs,
     outputs,
 )
+from viewlet.algebra.remembered import remembered
 from viewlet.errors import Error
 
 Stage = Literal["definition", "delta", "decision", "statement"]
@@ -49,7 +49,7 @@ def verify(q: Query, stage: Stage, *, bound: Names = frozenset(), bulk: bool = F
         raise VerifyError(f"{stage}{' of ' if where else ''}{where}: {problem}\nin {q.text}")
 
 
-@lru_cache(maxsize=1 << 14)
+@remembered(1 << 14)
 def _vocabulary(q: Query, stage: Stage, bulk: bool) -> str | None:
     banned = STAGES[stage] + ((Delta,) if stage == "statement" and not bulk else ())
     if isinstance(q, banned):
@@ -62,7 +62,7 @@ def _closed(q: Query, bound: Names) -> str | None:
     return f"not closed: nothing gives {_list(missing)} a value" if missing else None
 
 
-@lru_cache(maxsize=1 << 14)
+@remembered(1 << 14)
 def _sound(q: Query, given: Names, around: Names) -> str | None:
     """Evaluable and free of capture, for Q and everything in it; ``around`` are the names in use outside."""
     problem = None

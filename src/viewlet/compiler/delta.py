@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import product
 
 from typing_extensions import assert_never
@@ -37,6 +36,7 @@ from viewlet.algebra.query import (
     union,
     variables,
 )
+from viewlet.algebra.remembered import remembered
 from viewlet.algebra.terms import Var
 from viewlet.compiler.context import Context
 from viewlet.compiler.simplify import simplify
@@ -170,7 +170,7 @@ def _body(q: Query) -> tuple[Query, ...]:
 # -- range restriction (§5.2) -----------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=1 << 12)
+@remembered(1 << 12)
 def range_restriction(q: Query, e: Event) -> tuple[Query, Query]:
     """ΔQ as (D, Q'): D is 1 on a superset of the tuples where Q changes, and ΔQ = D ⋈ Q'.
 

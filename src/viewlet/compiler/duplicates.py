@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha1
 
 from viewlet.algebra.query import (
     Bind,
@@ -69,14 +70,19 @@ def refine(q: Query, colors: dict[str, str]) -> dict[str, str]:
     while True:
         seen: dict[str, list[str]] = {v: [] for v in colors}
         for context, names in places:
-            palette = " ".join(colors[n] for n in names)
+            place = _digest(f"{context}({' '.join(colors[n] for n in names)})")
             for i, n in enumerate(names):
-                seen[n].append(f"{context}#{i}({palette})")
+                seen[n].append(f"{place}#{i}")
         signatures = {v: (colors[v], tuple(sorted(seen[v]))) for v in colors}
         ranks = {s: f"{i:03d}" for i, s in enumerate(sorted(set(signatures.values())))}
         if len(ranks) in (len(colors), len(set(colors.values()))):
             return {v: ranks[signatures[v]] for v in colors}
         colors = {v: ranks[signatures[v]] for v in colors}
+
+
+def _digest(text: str) -> str:
+    """A short name for a text: a place with n variables is not to be written out n times."""
+    return sha1(text.encode(errors="surrogatepass"), usedforsecurity=False).hexdigest()
 
 
 def _leaves(q: Query, path: str, into: list[tuple[str, tuple[str, ...]]]) -> None:

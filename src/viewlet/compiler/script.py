@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TypedDict
 
 from viewlet.algebra.query import ZERO, Query, Rel, union
+from viewlet.algebra.remembered import forget
 from viewlet.algebra.verify import verify
 from viewlet.compiler.catalog import Catalog
 from viewlet.compiler.context import Context
@@ -53,6 +54,7 @@ def compile_script(
     if unknown:
         raise Error(f"statistics for {unknown[0]!r}, which the script does not create")
     program = _compile(schema, script.results, strategy, ordered, counted=True)
+    forget()
     return replace(program, dialect=script.dialect, source=script.source)
 
 

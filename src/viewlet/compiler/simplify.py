@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from viewlet.algebra.query import (
     ONE,
     ZERO,
@@ -35,6 +33,7 @@ from viewlet.algebra.query import (
     union,
     variables,
 )
+from viewlet.algebra.remembered import remembered
 from viewlet.algebra.rewrite import Rule, Trace, rewrite, rule
 from viewlet.algebra.terms import COMPARISONS, ONE_TERM, ZERO_TERM, Const, Op, Term, Var, free, op
 from viewlet.compiler.context import Context
@@ -42,7 +41,7 @@ from viewlet.compiler.context import Context
 Computed = tuple[str, Term, Bind]  # x, t and the binding x := t
 
 
-@lru_cache(maxsize=1 << 16)
+@remembered(1 << 16)
 def columns(q: Query) -> frozenset[str]:
     """Variables that stand in an atom or name a value, where only a variable can be put."""
     match q:
@@ -144,7 +143,7 @@ def split_product(q: Query, context: Context) -> Query | None:
     return None
 
 
-@lru_cache(maxsize=1 << 16)
+@remembered(1 << 16)
 def _split(f: Query) -> Query | None:
     """{a·b} as a ⋈ b, and {a/b} as a ⋈ {1/b}; a ring value, so not for what ``Bind`` names."""
     match f:
@@ -346,7 +345,7 @@ def tests_out_of_exists(q: Query, context: Context) -> Query | None:
 
 
 @rule(
-    "Exists(Sum_A(Exists(R) ⋈ Q)) = Exists(Sum_A(R ⋈ Q)) where no row is there less than 0 times: a count is kept anyway",
+    "Exists(Sum_A(Exists(R) ⋈ Q)) = Exists(Sum_A(R ⋈ Q)) where no multiplicity is negative",
     Exists,
 )
 def count_rows(q: Query, context: Context) -> Query | None:

@@ -151,7 +151,7 @@ def term_kind(term: Term, env: Env) -> Kind:
 
 
 def _operator_kind(name: str, args: list[Kind]) -> Kind:
-    if name in COMPARISONS or name in ("and", "or", "not", "is_null"):
+    if name in COMPARISONS or name in ("and", "or", "not", "in", "is_null"):
         return BOOLEAN
     if name == "case":
         return either([*args[1::2], args[-1]])

@@ -7,7 +7,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from viewlet.algebra.query import Bind, Compare, Query, join, sum_
-from viewlet.algebra.terms import FALSE, NULL, TRUE, ZERO_TERM, Var, op
+from viewlet.algebra.terms import FALSE, NULL, TRUE, ZERO_TERM, Const, Var, op
 from viewlet.schema import BOOLEAN
 from viewlet.sql.expr import (
     Expr,
@@ -20,6 +20,7 @@ from viewlet.sql.expr import (
     negation,
     null_test,
     rounded,
+    strict,
 )
 from viewlet.sql.expression import expression, matched, refuse_rounding, translates
 from viewlet.sql.scope import Scope
@@ -27,6 +28,7 @@ from viewlet.sql.select_list import Block, aggregation, is_aggregating, plain_co
 from viewlet.sql.table import block, table, unwrapped
 from viewlet.sql.types import alike, common_type
 
+LONG_LIST = 16  # shorter ones are compared one by one, and may be ranges of an ordered path
 _SCALAR_HINT = "select one aggregate without GROUP BY, so that there is exactly one value: (SELECT SUM(x) FROM …)"
 
 
@@ -90,7 +92,17 @@ def _in(node: exp.Expr, scope: Scope) -> Expr:
     if not node.expressions:
         raise scope.session.source.error(node, "this IN list is empty", "name at least one value")
     value, *options = alike([expression(item, scope) for item in (node.this, *node.expressions)])
-    return disjunction([compared("=", *matched(node, scope, value, option)) for option in options])
+    pairs = [matched(node, scope, value, option) for option in options]
+    return _listed(pairs) or disjunction([compared("=", *pair) for pair in pairs])
+
+
+def _listed(pairs: list[tuple[Expr, Expr]]) -> Expr | None:
+    """x IN (1, 2, …) as one term, which engines look up: a long list of constants, all compared with the same x."""
+    values = {pair[0].term for pair in pairs}
+    options = [pair[1] for pair in pairs if isinstance(pair[1].term, Const) and not pair[1].nullable]
+    if len(pairs) < LONG_LIST or len(values) > 1 or len(options) < len(pairs) or pairs[0][0].type == BOOLEAN:
+        return None
+    return strict("in", BOOLEAN, pairs[0][0], *{option.term: option for option in options}.values())
 
 
 def _in_subquery(node: exp.Expr, scope: Scope) -> Expr:

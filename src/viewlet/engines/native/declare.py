@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from viewlet.engines.native.layout import Field
-from viewlet.engines.native.terms import type_of
+from viewlet.engines.native.terms import integer, type_of
 from viewlet.program.trigger import ResultColumn
-from viewlet.program.typing import Exact, Kind
+from viewlet.program.typing import COUNT_BITS, WIDEST, Exact, Kind
 from viewlet.schema import Type
 
 
@@ -73,3 +73,17 @@ def c_string(text: str) -> str:
     data = text.encode()
     escaped = "".join(chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in data)
     return f'"{escaped}", {len(data)}'
+
+
+def list_members(values: tuple[str | int | float, ...], name: str) -> list[str]:
+    """The list of an IN as members of the program: words, or a type and its values in order."""
+    if all(isinstance(v, str) for v in values):
+        words = ", ".join(f"{{{c_string(str(word))}}}" for word in values)
+        return [
+            f"static constexpr Bytes {name}_words[] = {{{words}}};",
+            f"const TextSet {name}{{texts, {name}_words, {len(values)}}};",
+        ]
+    type_, *numbers = values
+    wide = Exact(0, WIDEST if type_ == "i128" else COUNT_BITS)
+    written = ", ".join(repr(n) if isinstance(n, float) else integer(int(n), wide) for n in numbers)
+    return [f"static constexpr {type_} {name}[] = {{{written}}};"]

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from textwrap import indent
 
 from viewlet.algebra.query import Query, Value, children
-from viewlet.engines.native.declare import c_string, column, flag, hash_of, shown_column, struct, table
+from viewlet.algebra.remembered import forget
+from viewlet.engines.native.declare import c_string, column, flag, hash_of, list_members, shown_column, struct, table
 from viewlet.engines.native.keys import view_constant
 from viewlet.engines.native.layout import (
     Field,
@@ -97,6 +98,7 @@ def native(program: Program, watched: Watched = UNWATCHED) -> Native:
     ]
     more = (["ordered"] if any(m.orders for m in found.maps) else []) + (["watch"] if watching.infos else [])
     parts[0] = parts[0].replace('#include "terms.hpp"', "\n".join(f'#include "{h}.hpp"' for h in [*more, "terms"]))
+    forget()
     return Native("\n".join(parts), tuple(v.name for v in program.views), tuple(readers), found, told)
 
 
@@ -319,6 +321,7 @@ def _program(triggers: Triggers, rows: dict[str, tuple[Field, ...]], more: list[
         "Faults faults;",
     ]
     members += [f"const Text {n} = texts.constant({c_string(s)});" for s, n in triggers.terms.strings.items()]
+    members += [line for values, name in triggers.terms.lists.items() for line in list_members(values, name)]
     members += [f"Table<{_row_type(r)}> table_{r};" for r in rows]
     for found in triggers.layout.maps:
         name = found.type_name

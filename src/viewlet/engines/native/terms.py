@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from viewlet.algebra.terms import COMPARISONS, Const, Op, Scalar, Term, Var
+from viewlet.algebra.terms import COMPARISONS, Const, Op, Scalar, Term, Var, constants
 from viewlet.program.loops import Factor, Product
 from viewlet.program.typing import (
     BOOLEAN,
@@ -69,9 +69,13 @@ def unlikely_wide(kind: Kind) -> bool:
 
 @dataclass
 class Terms:
-    """``view`` is the C++ name of the view that an overflow is reported for; ``strings`` are the texts met so far."""
+    """``view`` is the C++ name of the view that an overflow is reported for; ``strings`` are the texts met so far.
+
+    ``lists`` are those of IN: words, or a C++ type and its values in order.
+    """
 
     strings: dict[str, str] = field(default_factory=dict)
+    lists: dict[tuple[str | int | float, ...], str] = field(default_factory=dict)
     view: str = "0"
 
     # -- terms ---------------------------------------------------------------------------------------------------------
@@ -84,6 +88,8 @@ class Terms:
             case Var(name):
                 found = scope[name]
                 return Cpp(f"{found.text}.value", found.kind) if plain and found.optional else found
+            case Op("in", (value, *_)):
+                return lifted([self.term(value, scope, plain)], lambda known: self.member(known[0], constants(term)))
             case Op(name, args):
                 return self.operator(name, [self.term(a, scope, plain) for a in args])
 
@@ -133,6 +139,28 @@ class Terms:
             case _, [a, b] if name in COMPARISONS:
                 return Cpp(f"({self.compare(name, a, b)})", BOOLEAN)
         raise Unfit(f"no C++ for {name}")
+
+    def member(self, value: Cpp, listed: frozenset[Scalar]) -> Cpp:
+        """x IN (…): the list is a constant of the program, in the units of x."""
+        if value.kind == REAL:  # has more digits than any key
+            return self.logic("or", [self.strict("=", [value, self.constant(c)]) for c in sorted(listed, key=str)])
+        if value.kind == TEXT:
+            words = tuple(sorted(c for c in listed if isinstance(c, str)))
+            return Cpp(f"{self.lists.setdefault(words, f'list_{len(self.lists)}')}.has({value.text})", BOOLEAN)
+        numbers = tuple(sorted(n for c in listed if (n := self.units(c, value.kind)) is not None))
+        if not numbers:
+            return Cpp("false", BOOLEAN)
+        name = self.lists.setdefault((value.type, *numbers), f"list_{len(self.lists)}")
+        return Cpp(f"member({value.text}, {name}, {len(numbers)})", BOOLEAN)
+
+    def units(self, constant: Scalar, kind: Kind) -> int | float | None:
+        """A constant as ``kind`` holds it; None where it is none of its values."""
+        number = Fraction(constant)  # type: ignore[arg-type]
+        if not isinstance(kind, Exact):
+            return float(number) if Fraction(float(number)) == number else None
+        units = number * 10**kind.scale
+        width = 63 if type_of(kind) == "i64" else 127
+        return int(units) if units.denominator == 1 and -(1 << width) <= units < 1 << width else None
 
     def logic(self, name: str, args: list[Cpp]) -> Cpp:
         if any(a.optional for a in args):

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from viewlet.algebra.terms import COMPARISONS, Const, Op, Scalar, Term, Var, apply, exact
+from viewlet.algebra.terms import COMPARISONS, Const, Op, Scalar, Term, Var, apply, constants, exact
 from viewlet.program.loops import Factor, Product
 from viewlet.program.typing import NULL, REAL, Exact, Kind, constant_kind, either, plus, times
 
@@ -37,7 +37,12 @@ def number(value: Scalar) -> Scalar:
     return 0 if value is None else value
 
 
-FUNCTIONS = {"APPLY": apply, "TIMES": times_units, "OVER": over_units, "NUMBER": number}
+def is_in(value: Scalar, constants: frozenset[Scalar]) -> bool | None:
+    """x IN (…) without NULL in the list."""
+    return None if value is None else value in constants
+
+
+FUNCTIONS = {"IN": is_in, "APPLY": apply, "TIMES": times_units, "OVER": over_units, "NUMBER": number}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,7 @@ class Terms:
 
     kinds: Mapping[str, Kind] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
-    constants: dict[str, Scalar] = field(default_factory=dict)
+    constants: dict[str, Scalar | frozenset[Scalar]] = field(default_factory=dict)
     uses: Counter[str] = field(default_factory=Counter)
     stems: Counter[str] = field(default_factory=Counter)
 
@@ -98,6 +103,8 @@ class Terms:
                 return self.constant(value)
             case Var(name):
                 return self.value(name)
+            case Op("in", (value, *_)):
+                return self.member(self.term(value, plain), constants(term), plain)
             case Op(name, args):
                 return self.operator(name, [self.term(a, plain) for a in args], plain)
 
@@ -127,6 +134,14 @@ class Terms:
             return Text(_call(name, [args[0].text], plain), kinds[0])
         kind = Exact(0, 63) if name == "add_months" else REAL  # and "/", "double": exact numbers here
         return Text(_call(name, [a.to(kind, plain) for a in args], plain), kind)
+
+    def member(self, value: Text, constants: frozenset[Scalar], plain: bool) -> Text:
+        """x IN (…), with the list in the units of x."""
+        units = 10 ** _scale(value.kind)
+        listed = frozenset(c if isinstance(c, (str, bool)) or c is None else exact(c * units) for c in constants)
+        name = f"LIST_{len(self.constants)}"
+        self.constants[name] = listed
+        return Text(f"({value.text} in {name})" if plain else f"IN({value.text}, {name})", constant_kind(True))
 
     def constant(self, value: Scalar) -> Text:
         kind = constant_kind(value)

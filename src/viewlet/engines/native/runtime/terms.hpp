@@ -2,6 +2,7 @@
 #pragma once
 
 #include "dates.hpp"
+#include "members.hpp"
 #include "real.hpp"
 
 namespace viewlet {
