@@ -15,17 +15,13 @@ from types import MappingProxyType
 from viewlet.algebra.query import Query, View
 from viewlet.algebra.rewrite import Step
 from viewlet.algebra.text import pretty
-from viewlet.compiler.context import Context
-from viewlet.compiler.delta import delta
-from viewlet.compiler.simplify import simplify
-from viewlet.compiler.transform import is_linear
 from viewlet.engines.native.emit import cpp_source, native
 from viewlet.engines.native.layout import SLOT_BYTES, MapLayout, OrderLayout, entry_bytes, order_bytes, slice_bytes
 from viewlet.errors import Error
 from viewlet.program.access import program_cost_class, scan_warnings, statement_access
 from viewlet.program.graph import Graph, graph, part_for, views_in
 from viewlet.program.text import EVENTS, statement_to_text
-from viewlet.program.trigger import Event, Program, Result, Statement, Trigger, ViewDefinition
+from viewlet.program.trigger import Program, Result, Statement, Trigger, ViewDefinition
 from viewlet.program.typing import Unfit
 
 STAGES = MappingProxyType(
@@ -235,26 +231,26 @@ def _definition(view: ViewDefinition, indent: int) -> str:
 
 def _deltas(program: Program) -> str:
     note = "Where only the delta of an insert is given: a delete is −1 times it, a batch is it for each tuple.\n"
+    if program.triggers and not program.trace.deltas and not program.trace.steps:
+        return "the program was read from text, which keeps no record of deltas"
     lines = [line for view in program.views for line in _view_deltas(view, program)]
     return "\n".join([note, *lines]) if lines else "nothing changes"
 
 
 def _view_deltas(view: ViewDefinition, program: Program) -> Iterator[str]:
-    """ΔQ for each event, as the compiler simplified it; that of an insert alone where ΔQ is linear in the update."""
+    """The deltas of which the compiler made statements, read off its record; what is evaluated again has none."""
     statements = [(t.event, s) for t in program.triggers for s in t.statements if s.target.name == view.name]
-    anew = [f"{event.kind}{event.relation}" for event, s in statements if s.op == ":="]
-    if anew:
-        yield f"{view.name} on {', '.join(anew)}: evaluated anew"
-    for event, s in statements:
-        if s.op == "+=" and (event.kind == "+" or not is_linear(view.definition, event.relation)):
+    again = [f"{event.kind}{event.relation}" for event, s in statements if s.op == ":="]
+    if again:
+        yield f"{view.name} on {', '.join(again)}: evaluated again"
+    groups = [f"{event.kind}{event.relation}" for event, s in statements if s.late]
+    if groups:
+        yield f"{view.name} on {', '.join(groups)}: the event's groups are evaluated again"
+    for event, _ in statements:
+        change = program.trace.deltas.get(f"{view.name} on {event}")
+        if change is not None:
             yield f"Δ {view.name} on {event} ="
-            yield f"  {pretty(_delta(view, event, program), WIDTH, 2)}"
-
-
-def _delta(view: ViewDefinition, event: Event, program: Program) -> Query:
-    static = frozenset(r.name for r in program.relations if r.static)
-    context = Context(frozenset(event.params) | frozenset(view.inputs), event, static)
-    return simplify(delta(view.definition, event), context)
+            yield f"  {pretty(change, WIDTH, 2)}"
 
 
 # -- decision ----------------------------------------------------------------------------------------------------------

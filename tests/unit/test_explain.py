@@ -63,9 +63,30 @@ def test_the_delta_stage_is_the_paper_s_delta() -> None:
     assert "on -S" not in text
 
 
-def test_the_delta_stage_names_what_is_evaluated_anew() -> None:
+def test_the_delta_stage_shows_only_what_was_compiled() -> None:
+    """VWAP of each broker: the event's broker is evaluated again, so no delta of the view was compiled."""
+    program = viewlet.compile(
+        """CREATE STREAM bids (broker BIGINT NOT NULL, price BIGINT NOT NULL, volume BIGINT NOT NULL);
+        CREATE MATERIALIZED VIEW vwap AS SELECT b.broker, sum(b.price * b.volume) AS v FROM bids b
+        WHERE (SELECT sum(c.volume) FROM bids c WHERE c.broker = b.broker) * 0.25 >
+              (SELECT sum(d.volume) FROM bids d WHERE d.broker = b.broker AND d.price > b.price) GROUP BY b.broker;"""
+    )
+    text = explain(program).stage("delta")
+    late = [(s.target.name, t.event) for t in program.triggers for s in t.statements if s.late]
+    assert late
+    assert "the event's groups are evaluated again" in text
+    assert not [f"Δ {name} on {event} =" for name, event in late if f"Δ {name} on {event} =" in text]
+    assert "Δ vwap_bids on +bids(@broker, @price, @volume) =" in text
+
+
+def test_a_program_from_text_has_no_record_of_deltas() -> None:
+    text = compile_query("q", parse("Sum[a](R(a, b) * S(b, c) * c)"), SCHEMA).to_text()
+    assert "keeps no record" in explain(program_from_text(text)).stage("delta")
+
+
+def test_the_delta_stage_names_what_is_evaluated_again() -> None:
     text = of_query("Sum[](R(a, b) * (n := Sum[](S(c, d) * [c > a])) * [n < 3])").stage("delta")
-    assert "q on +S, -S, ΔS: evaluated anew" in text
+    assert "q on +S, -S, ΔS: evaluated again" in text
 
 
 def test_a_delta_that_is_not_linear_is_given_for_every_event() -> None:

@@ -51,13 +51,15 @@ class Step:
 
 @dataclass
 class Trace:
-    """The record of one compilation. ``place`` is where the compiler is now.
+    """The record of one compilation. ``place`` is where the compiler is now: a view, or a view and an event.
 
+    ``deltas``: the simplified ΔQ at each place where a statement was made of it.
     ``normal_forms``: what was brought to rest already, by the variables bound there; it is neither done nor told twice.
     """
 
     steps: list[Step] = field(default_factory=list)
     place: str = ""
+    deltas: dict[str, Query] = field(default_factory=dict)
     normal_forms: dict[frozenset[str], dict[Query, Query]] = field(default_factory=dict, repr=False)
 
     def record(self, name: str, source: str, before: str, after: str) -> None:

@@ -133,6 +133,7 @@ class Compilation:
         if change == ZERO:
             return None
         verify(change, "delta", bound=context.bound, where=self.trace.place)
+        self.trace.deltas[self.trace.place] = change
         if nested_changes(view.definition, event):
             self.trace.record("increment", "§5.1, rule (4) I", view.definition.text, change.text)
         expression = factorize(self.decision(change, context, view), context, self.trace)
@@ -147,6 +148,7 @@ class Compilation:
 
     def refreshed_groups(self, view: ViewDefinition, context: Context, target: View) -> Statement:
         """Q[@p] += Q'[@p] − Q[@p]: the groups that the event is about, evaluated once instead of before and after."""
+        self.trace.deltas.pop(self.trace.place, None)
         given = {v: Var(p) for v, p in zip(view.outputs, target.outputs, strict=True) if v != p}
         definition = substitute(view.definition, given)
         self.trace.record("reevaluate_groups", "§5.1, rule (4) R", view.definition.text, definition.text)
