@@ -108,3 +108,18 @@ def test_simplification_keeps_the_meaning(q: Query, database: dict[str, GMR]) ->
     simple = simplify(q, Context())
     read = over(plain(database))
     assert evaluate(simple, read, columns(q)) == evaluate(q, read, columns(q)), simple.text
+
+
+@given(queries(), databases(), changes())
+@settings(max_examples=150)
+def test_tables_count_rows(
+    q: Query, database: dict[str, GMR], update: tuple[Event, Entries, dict[str, Scalar]]
+) -> None:
+    """Where no multiplicity is negative, as in SQL's tables, simplifying may rely on it: Q and ΔQ keep their value"""
+    event, change, params = update
+    before: Database = {name: {key: abs(m) for key, m in entries.items()} for name, entries in plain(database).items()}
+    context = Context(bound=frozenset(event.params), event=event, counted=True)
+    for known, given_values, world in ((q, {}, before), (delta(q, event), params, with_update(before, event, change))):
+        simple = simplify(known, context)
+        expected = evaluate(known, over(world), columns(q), given_values)
+        assert evaluate(simple, over(world), columns(q), given_values) == expected, simple.text
