@@ -104,7 +104,7 @@ UNSUPPORTED_STATEMENTS = [
     ("CREATE TABLE x (‸a INTEGER DEFAULT 3)", "DEFAULT"),
     ("CREATE TABLE x (‸a REAL)", "type REAL"),
     ("CREATE TABLE x (‸a SMALLINT)", "type SMALLINT"),
-    ("CREATE TABLE x (‸a INTEGER[])", "type INT[]"),
+    ("CREATE TABLE x (‸a INTEGER[])", "type INTEGER[]"),
     ("CREATE TABLE x (‸a TIMESTAMPTZ)", "type TIMESTAMPTZ"),
 ]
 WRONG_QUERIES = [

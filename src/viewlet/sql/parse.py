@@ -6,7 +6,7 @@ Both are taken out of the text by overwriting them with as many characters, so e
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
@@ -51,7 +51,8 @@ class Statement:
 
 def parse(source: Source, after: int = 0) -> Iterator[Statement]:
     """The statements of a script but for the first ``after``, one at a time: an error never hides those before it."""
-    for tokens in islice(_split(_tokenize(source, source.text)), after, None):
+    source.tokens = _tokenize(source, source.text)
+    for tokens in islice(_split(source.tokens), after, None):
         source.statement = tokens[0].start
         yield _parse_statement(source, tokens)
 
@@ -70,7 +71,7 @@ def _tokenize(source: Source, text: str) -> list[Token]:
         ) from error
 
 
-def _split(tokens: list[Token]) -> Iterator[list[Token]]:
+def _split(tokens: Sequence[Token]) -> Iterator[list[Token]]:
     chunk: list[Token] = []
     for token in tokens:
         if token.token_type == TokenType.SEMICOLON:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import Token
+from sqlglot.tokenizer_core import Token, TokenType
 
 from viewlet.errors import Error, SqlError, UnsupportedError
 
 Place = exp.Expr | Token
+_OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET)
+_CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET)
 
 
 def script_text(script: object) -> str:
@@ -27,6 +30,7 @@ class Source:
     def __init__(self, text: str) -> None:
         self.text = text
         self.statement = 0  # where the statement begins that is being read
+        self.tokens: Sequence[Token] = ()  # of the whole text
 
     def error(self, place: Place, message: str, hint: str) -> SqlError:
         line, column = self.line_column(self.start(place))
@@ -51,6 +55,24 @@ class Source:
     def _last_word(self, word: str, before: int) -> int:
         places = [m.start() for m in re.finditer(rf"\b{re.escape(word)}\b", self.text[:before], re.IGNORECASE)]
         return places[-1] if places else before
+
+    def calls(self, start: int) -> Iterator[str]:
+        """The words from ``start`` to the end of the statement, each with what stands in brackets right after it."""
+        for i in range(bisect_left(self.tokens, start, key=lambda t: t.start), len(self.tokens)):
+            if self.tokens[i].token_type == TokenType.SEMICOLON:
+                return
+            yield self.text[self.tokens[i].start : self.tokens[self._closing(i)].end + 1]
+
+    def _closing(self, i: int) -> int:
+        """The last token of what begins at token ``i``: ``f``, ``f(…)``, ``t[]``."""
+        depth, end = 0, i
+        for j in range(i + 1, len(self.tokens)):
+            kind = self.tokens[j].token_type
+            depth += (kind in _OPENING) - (kind in _CLOSING)
+            if depth < 0 or (depth == 0 and kind not in _CLOSING):
+                break
+            end = j
+        return end
 
     def line_column(self, offset: int) -> tuple[int, int]:
         """Both from 1."""
