@@ -89,6 +89,13 @@ UNSUPPORTED_QUERIES = [
     ("SELECT d + INTERVAL ‸'0.5' YEAR FROM bids", "a fraction of one YEAR in an INTERVAL"),
     ("SELECT d + INTERVAL ‸'0.0000001' SECOND FROM bids", "a fraction of one MICROSECOND in an INTERVAL"),
     ("SELECT id FROM bids WHERE ‸id BETWEEN SYMMETRIC 2 AND 1", "SYMMETRIC"),
+    (
+        "SELECT ‸99999999999999999999 FROM bids",
+        "the number 99999999999999999999, which fits no BIGINT, DECIMAL or DOUBLE,",
+    ),
+    ("SELECT ‸1e400 FROM bids", "the number 1e400, which fits no BIGINT, DECIMAL or DOUBLE,"),
+    ("SELECT DATE ‸'9999-12-01' + INTERVAL '1' MONTH FROM bids", "a date that is not between the years 1 and 9999"),
+    ("SELECT DATE ‸'9999-12-31' + 1 FROM bids", "a date that is not between the years 1 and 9999"),
 ]
 UNSUPPORTED_STATEMENTS = [
     ("CREATE ‸VIEW w AS SELECT 1", "CREATE VIEW"),
@@ -149,9 +156,6 @@ WRONG_QUERIES = [
     ("SELECT id FROM bids WHERE ‸id IN (SELECT id, t FROM asks)", "a subquery with one column, not 2", "EXISTS"),
     ("SELECT id FROM bids WHERE ‸id IN ()", "this IN list is empty", "at least one"),
     ("SELECT m.p FROM (SELECT ‸id FROM bids) m(p, q)", "2 names for 1 column", "as many"),
-    ("SELECT ‸99999999999999999999 FROM bids", "fits no BIGINT", "smaller"),
-    ("SELECT ‸1e400 FROM bids", "fits no BIGINT, DECIMAL or DOUBLE", "smaller"),
-    ("SELECT DATE ‸'9999-12-01' + INTERVAL '1' MONTH FROM bids", "not between the years 1 and 9999", "shorter"),
     ("SELECT id + ‸FROM bids", "syntax error near 'FROM': something is missing", "before this place"),
     ("SELECT sum(‸) FROM bids", "syntax error near ')': something is missing", "before this place"),
     ("SELECT ‸*", "SELECT * without FROM", "none"),
@@ -195,7 +199,11 @@ def refused(statement: str) -> SqlError:
     assert error.source == f"{before}{after};"
     text, caret = str(error).splitlines()[1:3]
     assert text.strip()
-    assert caret.index("^") == (error.column or 0) + 1  # two blanks, then columns from 1
+    assert error.column is not None
+    if len(after.partition("\n")[0]) + error.column < 240:
+        assert caret.index("^") == error.column + 1  # two blanks, then columns from 1
+    else:
+        assert text[caret.index("^") :].startswith(after[:20])
     return error
 
 
@@ -221,6 +229,65 @@ def test_wrong(statement: str, message: str, hint: str) -> None:
     assert not isinstance(error, UnsupportedError)
     assert message in error.message
     assert hint in error.hint
+
+
+NINES = "9" * 5000
+MANY = f"{'9' * 40}…"
+BEYOND = {
+    f"‸{NINES}": f"the number {MANY}, which fits no BIGINT, DECIMAL or DOUBLE, is not supported",
+    f"‸0.{NINES}": f"the number 0.{MANY[2:]}, which fits no BIGINT, DECIMAL or DOUBLE, is not supported",
+    f"‸1e{NINES}": f"the number 1e{MANY[2:]}, which fits no BIGINT, DECIMAL or DOUBLE, is not supported",
+    "‸1e": "1e is not a number",
+    f"d + INTERVAL ‸'{NINES}' DAY": "an INTERVAL this long is not supported",
+    f"‸d + INTERVAL '{NINES} days'": "an INTERVAL this long is not supported",
+    "‸d + INTERVAL 1e300 DAY": "an INTERVAL this long is not supported",
+    "‸d + INTERVAL '3652059' DAY": "a shift beyond the years 1 to 9999 is not supported",
+    "‸d - INTERVAL '9999' YEAR": "a shift beyond the years 1 to 9999 is not supported",
+    "‸d + 3652059": "a shift beyond the years 1 to 9999 is not supported",
+}
+
+
+@pytest.mark.parametrize(("expression", "message"), BEYOND.items(), ids=[m[:30] for m in BEYOND.values()])
+def test_what_no_row_could_compute_is_an_error_of_the_script(expression: str, message: str) -> None:
+    statement = in_view(f"SELECT {expression} AS x FROM bids")
+    error = refused(statement)
+    assert error.message == message
+    assert max(map(len, str(error).splitlines())) < 300
+    script = SCHEMA + statement.replace("‸", "")
+    with pytest.raises(SqlError) as caught:
+        viewlet.connect(engine="python").execute(script)
+    assert str(caught.value) == str(error).replace(";", "")
+    assert [f.message for f in viewlet.check(script)[0].findings] == [message]
+
+
+def test_the_longest_shifts_are_taken() -> None:
+    """From the first day to the last."""
+    db = viewlet.connect(engine="python")
+    shifts = "d + 3652058 AS a, d + INTERVAL '3652058' DAY AS b, d + INTERVAL '119986' MONTH AS c"
+    db.execute(f"CREATE STREAM r (d DATE); CREATE MATERIALIZED VIEW v AS SELECT {shifts} FROM r;")
+    db.insert("r", [("0001-01-01",)])
+    assert [str(x) for x in db.view("v").rows()[0]] == ["9999-12-31", "9999-12-31 00:00:00", "9999-11-01 00:00:00"]
+
+
+@pytest.mark.parametrize("value", [NINES, "1e99999999", "0", "1e"])
+def test_an_option_is_a_number_that_can_be_had(value: str) -> None:
+    error = refused(f"CREATE STREAM x (a INTEGER) WITH (rate = ‸{value})")
+    assert error.message == "option rate must be a positive number"
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT id FROM bids WHERE s = '\udc80'", 'SELECT id AS "\udc80" FROM bids', "-- \udc80\nSELECT 1 AS a"]
+)
+def test_half_a_character_is_an_error_of_the_script(query: str) -> None:
+    script = SCHEMA + in_view(query)
+    for entry in (viewlet.compile, viewlet.check, viewlet.connect().execute):
+        with pytest.raises(SqlError, match=r"line \d, column \d+: '\\udc80' is half of a character") as caught:
+            entry(script)
+        assert "\ufffd" in str(caught.value).encode().decode()
+    assert (caught.value.line, caught.value.column) == (
+        script[: script.index("\udc80")].count("\n") + 1,
+        script.index("\udc80") - script.rindex("\n", 0, script.index("\udc80")),
+    )
 
 
 def test_the_error_shows_the_line_under_a_caret() -> None:

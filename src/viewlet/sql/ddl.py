@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import suppress
 from fractions import Fraction
@@ -109,7 +110,9 @@ def data_type(source: Source, place: exp.Expr, node: exp.DataType) -> Type:
     """A parameter is honoured or refused, never dropped; the length of a VARCHAR means nothing in DuckDB either."""
     found = None if node.args.get("nested") else _TYPES.get(node.this)
     if found is None:
-        raise source.unsupported(place, f"type {written_type(source, place, node)}", _NEAREST.get(node.this, _ALL_TYPES))
+        raise source.unsupported(
+            place, f"type {written_type(source, place, node)}", _NEAREST.get(node.this, _ALL_TYPES)
+        )
     given = _parameters(source, place, node)
     if found.kind == "DECIMAL":
         return _decimal(source, place, node, given)
@@ -185,11 +188,13 @@ def _known_column(source: Source, option: Option, columns: Sequence[str]) -> str
 
 
 def _positive(source: Source, option: Option) -> Fraction:
+    """Not zero, and no more than a double holds: Python would write 1e99999999 out."""
     try:
-        value = Fraction(option.value)
+        is_right = 0 < float(option.value) < math.inf and not option.is_string
+        value = Fraction(option.value) if is_right else Fraction(0)
     except ValueError:
         value = Fraction(0)
-    if value <= 0 or option.is_string:
+    if not value:
         raise source.error(
             option.token, f"option {option.name} must be a positive number", f"write {option.name} = 100"
         )

@@ -8,7 +8,8 @@ from dataclasses import replace
 from sqlglot import exp
 
 from viewlet.algebra.query import outputs
-from viewlet.algebra.terms import FALSE, NULL, TRUE, ZERO_TERM, Term, Var, free, op
+from viewlet.algebra.terms import FALSE, MICROSECONDS_PER_DAY, NULL, TRUE, ZERO_TERM, Const, Term, Var, free, op
+from viewlet.errors import shortened
 from viewlet.schema import BIGINT, BOOLEAN, DATE, DOUBLE, Type
 from viewlet.sql.ddl import data_type
 from viewlet.sql.expr import (
@@ -27,6 +28,7 @@ from viewlet.sql.expr import (
 from viewlet.sql.interval import interval
 from viewlet.sql.scope import Scope
 from viewlet.sql.types import (
+    LONGEST_SHIFT,
     alike,
     arithmetic_type,
     common_type,
@@ -34,6 +36,7 @@ from viewlet.sql.types import (
     convert,
     date_literal,
     is_exact_as,
+    is_in_calendar,
     negated,
     number_literal,
     retagged,
@@ -45,6 +48,7 @@ from viewlet.sql.types import (
 )
 from viewlet.sql.unsupported import only, refuse
 
+NO_SUCH_DAY = "a date that is not between the years 1 and 9999"
 Rule = Callable[[exp.Expr, Scope], Expr]
 RULES: dict[type[exp.Expr], Rule] = {}
 
@@ -77,6 +81,15 @@ def expression(node: exp.Expr, scope: Scope) -> Expr:
     raise refuse(scope.session.source, node)
 
 
+def output(node: exp.Expr, scope: Scope) -> Expr:
+    """An item of SELECT."""
+    result = expression(node, scope)
+    if result.type is not None and not is_in_calendar(result.term, result.type):
+        hint = "the first day is 0001-01-01, the last 9999-12-31"
+        raise scope.session.source.unsupported(node, NO_SUCH_DAY, hint)
+    return result
+
+
 def boolean(node: exp.Expr, scope: Scope) -> Expr:
     result = expression(node, scope)
     if result.type not in (BOOLEAN, None):
@@ -105,9 +118,14 @@ def _parenthesis(node: exp.Expr, scope: Scope) -> Expr:
 def _literal(node: exp.Expr, scope: Scope) -> Expr:
     if node.is_string:
         return string_literal(node.this)
-    result = number_literal(node.this)
+    source = scope.session.source
+    try:
+        result = number_literal(node.this)
+    except ValueError:
+        raise source.error(node, f"{shortened(node.this)} is not a number", "write 10, 1.5 or 1e3") from None
     if result is None:
-        raise scope.session.source.error(node, f"{node.this} fits no BIGINT, DECIMAL or DOUBLE", "use a smaller number")
+        construct = f"the number {shortened(node.this)}, which fits no BIGINT, DECIMAL or DOUBLE,"
+        raise source.unsupported(node, construct, "use a smaller number")
     return result
 
 
@@ -151,6 +169,7 @@ def _moment(node: exp.Expr, scope: Scope, target: Type) -> Expr:
 
 # -- arithmetic --------------------------------------------------------------------------------------------------------
 
+_LONGEST_IN_MONTHS = 9999 * 12 - 1
 _SYMBOLS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
 
 
@@ -162,7 +181,7 @@ def _arithmetic(node: exp.Expr, scope: Scope) -> Expr:
     if isinstance(node.this, exp.Interval) and symbol == "+":
         return _shifted(node, node.expression, node.this, scope, 1)
     left, right = expression(node.this, scope), expression(node.expression, scope)
-    result = _numbers(node, scope, symbol, left, right) or _dates(symbol, left, right)
+    result = _numbers(node, scope, symbol, left, right) or _dates(node, scope, symbol, left, right)
     if result is None:
         raise _mismatch(node, scope, symbol, left, right)
     return result
@@ -185,17 +204,27 @@ def _numbers(node: exp.Expr, scope: Scope, symbol: str, left: Expr, right: Expr)
     return strict(symbol, result, left, right)
 
 
-def _dates(symbol: str, left: Expr, right: Expr) -> Expr | None:
+def _dates(node: exp.Expr, scope: Scope, symbol: str, left: Expr, right: Expr) -> Expr | None:
     """date - date = days; date ± days = date."""
     whole = ("INTEGER", "BIGINT")
     match symbol, left.type and left.type.kind, right.type and right.type.kind:
         case "-", "DATE", "DATE":
             return strict("-", BIGINT, left, right)
         case "+" | "-", "DATE", kind if kind in whole:
-            return retagged(strict(symbol, DATE, left, right))
+            days = right
         case "+", kind, "DATE" if kind in whole:
-            return retagged(strict(symbol, DATE, left, right))
-    return None
+            days = left
+        case _:
+            return None
+    if isinstance(days.term, Const) and isinstance(days.term.value, int):
+        _check_shift(node, scope, days.term.value)
+    return retagged(strict(symbol, DATE, left, right))
+
+
+def _check_shift(node: exp.Expr, scope: Scope, days: int) -> None:
+    """From no date does one come to another by more days than there are."""
+    if abs(days) > LONGEST_SHIFT:
+        raise scope.session.source.unsupported(node, "a shift beyond the years 1 to 9999", "shift by fewer days")
 
 
 def _shifted(node: exp.Expr, moment: exp.Expr, by: exp.Interval, scope: Scope, sign: int) -> Expr:
@@ -204,11 +233,11 @@ def _shifted(node: exp.Expr, moment: exp.Expr, by: exp.Interval, scope: Scope, s
         hint = "an INTERVAL is added to a DATE or a TIMESTAMP; write DATE '1995-03-15' + INTERVAL '3' MONTH"
         raise scope.session.source.error(node, f"cannot add an INTERVAL to {an(start)}", hint)
     months, microseconds = interval(scope.session.source, by)
+    _check_shift(node, scope, months * LONGEST_SHIFT // _LONGEST_IN_MONTHS + microseconds // MICROSECONDS_PER_DAY)
     try:
         return shift(start, sign * months, sign * microseconds)
     except (ValueError, OverflowError):
-        message = "this date is not between the years 1 and 9999"
-        raise scope.session.source.error(node, message, "use a shorter INTERVAL") from None
+        raise scope.session.source.unsupported(node, NO_SUCH_DAY, "use a shorter INTERVAL") from None
 
 
 def _mismatch(node: exp.Expr, scope: Scope, symbol: str, left: Expr, right: Expr) -> Exception:

@@ -10,6 +10,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from viewlet.algebra.terms import MICROSECONDS_PER_DAY
+from viewlet.errors import shortened
 from viewlet.sql.source import Source
 
 _MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12, "DECADE": 120}
@@ -22,6 +23,7 @@ _MICROSECONDS = {
     "MILLISECOND": 1_000,
     "MICROSECOND": 1,
 }
+_GREATEST = 2.0**63  # in DuckDB, of the smallest unit
 _DIVISIBLE = ("SECOND", "MILLISECOND")
 _ABBREVIATIONS = exp.Interval.UNABBREVIATED_UNIT_NAME
 _NUMBER = re.compile(r"\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)(E[-+]?[0-9]+)?\s*")
@@ -70,5 +72,7 @@ def _count(source: Source, node: exp.Interval) -> Fraction:
     if not isinstance(literal, exp.Literal):
         raise source.unsupported(node, "an INTERVAL that is not a literal", "write INTERVAL '3' MONTH")
     if not _NUMBER.fullmatch(literal.this):
-        raise source.error(node, f"INTERVAL '{literal.this}' is not understood", _SHAPE)
+        raise source.error(node, f"INTERVAL '{shortened(literal.this)}' is not understood", _SHAPE)
+    if not -_GREATEST < float(literal.this) < _GREATEST:  # before Python writes it out
+        raise source.unsupported(node, "an INTERVAL this long", "use a shorter INTERVAL")
     return sign * Fraction(literal.this)

@@ -21,7 +21,15 @@ def script_text(script: object) -> str:
     """A script as given, without the byte order mark that some editors put in front."""
     if not isinstance(script, str):
         raise Error(f"a script is a str, not {type(script).__name__}")
-    return script.removeprefix("\ufeff")
+    script = script.removeprefix("\ufeff")
+    lone = re.search("[\ud800-\udfff]", script)
+    if lone is not None:
+        source = Source(re.sub("[\ud800-\udfff]", "\ufffd", script))  # what can be shown
+        line, column = source.line_column(lone.start())
+        message = f"{lone[0]!a} is half of a character"
+        hint = "read the script as what it is encoded in, such as UTF-8"
+        raise SqlError(message, source=source.text, line=line, column=column, hint=hint)
+    return script
 
 
 class Source:

@@ -13,10 +13,11 @@ from viewlet.schema import BIGINT, DATE, DOUBLE, INTEGER, TIMESTAMP, VARCHAR, Ty
 from viewlet.sql.expr import Expr, constant, rounded, strict
 
 MAX_PRECISION = 38
+LONGEST_SHIFT = (dt.date.max - dt.date.min).days  # that a date can take and still be one
 # DuckDB's SUM of integers has 38 digits: for us a BIGINT, but a DECIMAL beside it has as many places as in DuckDB
 _WIDE = Type("BIGINT", MAX_PRECISION)
-_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
-_TIMESTAMP = re.compile(_DATE.pattern + r"(?:[ T](\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?)?")
+_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)
+_TIMESTAMP = re.compile(_DATE.pattern + r"(?:[ T](\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?)?", re.ASCII)
 _INTEGER_DIGITS = {"INTEGER": 10, "BIGINT": 19}
 
 
@@ -97,14 +98,17 @@ def sum_type(type_: Type) -> Type:
 
 def number_literal(text: str) -> Expr | None:
     """1 is INTEGER or BIGINT, 1.5 DECIMAL, 1e3 DOUBLE; None where it does not fit."""
+    text = text.replace("_", "")
     if "e" in text.lower():
         value = float(text)
         return constant(number(Fraction(value)), DOUBLE) if math.isfinite(value) else None
+    whole, _, places = text.partition(".")
+    digits = max(len(whole) + len(places), 1)  # 0.5 is a DECIMAL(2,1)
+    if digits > MAX_PRECISION:  # looked at first: Python reads no number of thousands of digits
+        return None
     exact = Fraction(text)
     if "." in text:
-        whole, _, places = text.partition(".")
-        digits = max(len(whole) + len(places), 1)  # 0.5 is a DECIMAL(2,1)
-        return constant(number(exact), decimal(digits, len(places))) if digits <= MAX_PRECISION else None
+        return constant(number(exact), decimal(digits, len(places)))
     if exact >= 2**63:
         return None
     return constant(number(exact), INTEGER if exact < 2**31 else BIGINT)
@@ -141,10 +145,17 @@ def retag(term: Term, type_: Type) -> Term:
     """A constant that was computed as a number shows as the date or time it is, if there is such a day."""
     if not isinstance(term, Const) or not isinstance(term.value, int) or type_.kind not in ("DATE", "TIMESTAMP"):
         return term
-    days = term.value if type_.kind == "DATE" else term.value // MICROSECONDS_PER_DAY
-    if not dt.date.min.toordinal() <= days + EPOCH.toordinal() <= dt.date.max.toordinal():
+    if not is_in_calendar(term, type_):
         return term
     return date(term.value) if type_.kind == "DATE" else timestamp(term.value)
+
+
+def is_in_calendar(term: Term, type_: Type) -> bool:
+    """No constant day before the year 1 or after 9999, which no value can be."""
+    if not isinstance(term, Const) or not isinstance(term.value, int) or type_.kind not in ("DATE", "TIMESTAMP"):
+        return True
+    days = term.value if type_.kind == "DATE" else term.value // MICROSECONDS_PER_DAY
+    return dt.date.min.toordinal() <= days + EPOCH.toordinal() <= dt.date.max.toordinal()
 
 
 def retagged(expr: Expr) -> Expr:
