@@ -13,10 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import viewlet
+from viewlet.compilation import Dialect
 from viewlet.errors import DataError, Error
 from viewlet.jobs.run import LocalRun, Options, wrong_views
 from viewlet.jobs.source import Files, OrderBook, Tpch, source_of
-from viewlet.jobs.verify import difference
+from viewlet.jobs.verify import difference, expected
 from viewlet.schema import BIGINT, Column, Relation
 from viewlet.workloads.queries import PAPER_QUERIES, TPCH
 from viewlet.workloads.streams import NATION
@@ -238,3 +240,27 @@ def test_the_papers_dialect_is_verified_as_such() -> None:
         list(run.batches())
         assert run.rows("v") == [(total,)]
         assert wrong_views(run, script, dialect) == {}  # type: ignore[arg-type]
+
+
+OF_NOTHING = """
+CREATE STREAM r (k INTEGER, x INTEGER);
+CREATE MATERIALIZED VIEW whole AS SELECT avg(x) AS a, sum(x) AS s, min(x) AS m, count(*) AS n FROM r WHERE x > 100;
+CREATE MATERIALIZED VIEW groups AS SELECT k, avg(x) AS a, sum(DISTINCT x) AS s FROM r GROUP BY k HAVING sum(x) < 5;
+CREATE MATERIALIZED VIEW nested AS
+  SELECT sum(CASE WHEN x > (SELECT avg(y.x) FROM r y WHERE y.x > 100) THEN 1 END) AS n FROM r;
+CREATE MATERIALIZED VIEW unnamed AS SELECT k, avg(x), avg(x) + 1 FROM r GROUP BY k;
+CREATE MATERIALIZED VIEW above AS SELECT u.avg, u.column_3 FROM unnamed u;
+"""
+
+
+@pytest.mark.parametrize("dialect", ["sql", "paper"])
+def test_aggregates_of_nothing_and_of_nulls_raise_no_false_alarm(dialect: Dialect) -> None:
+    db = viewlet.connect(engine="interpreter", dialect=dialect)
+    db.execute(OF_NOTHING)
+    rows = [(1, None), (1, None), (2, 3), (2, None), (None, 1)]
+    db.insert("r", rows)
+    k, x = zip(*rows, strict=True)
+    events = pa.table({"k": pa.array(k, pa.int32()), "x": pa.array(x, pa.int32()), "op": [1] * len(rows)})
+    right = expected(OF_NOTHING, dialect, db.program.relations, {"r": [events]})
+    assert {name: difference(db.view(name).rows(), right[name]) for name in right} == dict.fromkeys(right)
+    assert db.view("whole").rows()[0][0] == (None if dialect == "sql" else 0.0)
