@@ -19,6 +19,25 @@ def test_a_good_view() -> None:
     assert (found.view, found.maintainable, found.cost_class, found.findings) == ("n", True, "O(1)", ())
 
 
+@pytest.mark.parametrize(
+    ("select", "cost"),
+    [
+        ("SELECT b, min(a) AS m FROM r GROUP BY b", "O(log n)"),
+        ("SELECT max(a) - min(a) AS m FROM r", "O(log n)"),
+        ("SELECT x.a, max(y.a) AS m FROM r x, r y WHERE x.a = y.b GROUP BY x.a", "O(matches log n)"),
+        ("SELECT b, max(b) AS m FROM r GROUP BY b", "O(1)"),
+        ("SELECT max(a > 1) AS m FROM r", "O(1)"),
+    ],
+)
+def test_min_and_max_keep_an_order(select: str, cost: str) -> None:
+    """docs/sql.md: a count, and its place in an order; a group's own key and booleans need none."""
+    script = f"{STREAM}CREATE MATERIALIZED VIEW v AS {select};"
+    assert check(script)[0].cost_class == cost
+    program = viewlet.connect(engine="interpreter")
+    program.execute(script)
+    assert program.explain("v").cost_class == cost
+
+
 def test_a_view_that_scans_is_maintainable_with_a_finding() -> None:
     (found,) = check(STREAM + FAR)
     assert (found.maintainable, found.cost_class) == (True, "O(n)")
