@@ -315,7 +315,7 @@ def _not(node: exp.Expr, scope: Scope) -> Expr:
     return negation(boolean(node.this, scope))
 
 
-_BETWEEN_HINTS = {"symmetric": ("SYMMETRIC", "write both: x BETWEEN a AND b OR x BETWEEN b AND a")}
+_BETWEEN_HINTS = {"symmetric": ("SYMMETRIC", "write the lesser bound first")}
 
 
 @translates(exp.Between)
@@ -405,5 +405,5 @@ def refuse_rounding(node: exp.Expr, scope: Scope, parts: Sequence[Expr], type_: 
     lossy = next((p for p in parts if not is_exact_as(p, type_)), None)
     if lossy is not None and type_ is not None:
         construct = f"rounding a {lossy.type} to the common type {type_}"
-        hint = f"write {type_.scale} or fewer decimal places, or cast one value to DOUBLE: CAST(x AS DOUBLE)"
+        hint = f"round it yourself: write at most {type_.scale} decimal places"
         raise scope.session.source.unsupported(node, construct, hint)

@@ -59,7 +59,7 @@ def interval(source: Source, node: exp.Interval) -> tuple[int, int]:
     microseconds, divisible = count * _MICROSECONDS.get(unit, 1), unit in _DIVISIBLE
     if (microseconds if divisible else count).denominator != 1:  # in DuckDB '1.5' DAY is a day, '1.5 days' are 36 hours
         part = f"a fraction of one {'MICROSECOND' if divisible else unit} in an INTERVAL"
-        hint = "databases differ here; write whole units: INTERVAL '36' HOUR for a day and a half"
+        hint = "databases differ in what it means: write whole units"
         raise source.unsupported(node, part, hint)
     return (int(count) * _MONTHS[unit], 0) if unit in _MONTHS else (0, int(microseconds))
 

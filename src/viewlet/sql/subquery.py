@@ -27,7 +27,7 @@ from viewlet.sql.select_list import Block, aggregation, is_aggregating, plain_co
 from viewlet.sql.table import block, table, unwrapped
 from viewlet.sql.types import alike, common_type
 
-_SCALAR_HINT = "select one aggregate without GROUP BY, so that there is exactly one value: (SELECT SUM(x) FROM …)"
+_SCALAR_HINT = "where it has at most one row, aggregate that: (SELECT MAX(x) FROM …), without GROUP BY"
 
 
 def _inside(scope: Scope) -> Scope:

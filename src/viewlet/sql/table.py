@@ -19,20 +19,26 @@ from viewlet.sql.source import did_you_mean
 from viewlet.sql.unsupported import only, refuse_join
 
 _SELECT_PARTS = frozenset({"expressions", "from_", "joins", "where", "group", "having", "distinct", "with_"})
-_SELECT_HINTS = {
+SELECT_HINTS = {
     "order": ("ORDER BY", "a view has no order: sort when you read it"),
     "limit": ("LIMIT", "a view keeps every row: limit when you read it"),
     "offset": ("OFFSET", "a view keeps every row: limit when you read it"),
-    "qualify": ("QUALIFY", "compare with a correlated subquery in WHERE"),
-    "windows": ("WINDOW", "compare with a correlated subquery"),
-    "sample": ("SAMPLE", "leave it out"),
-    "laterals": ("LATERAL", "write a correlated subquery in SELECT or WHERE"),
+    "qualify": ("QUALIFY", "a view keeps every row: choose when you read it"),
+    "windows": ("WINDOW", "write OVER where it is used"),
+    "sample": ("SAMPLE", "a view keeps every row: sample when you read it"),
+    "laterals": (
+        "LATERAL",
+        "where it is one aggregate, write it in SELECT: (SELECT MAX(y.v) FROM t y WHERE y.k = x.k)",
+    ),
 }
-_SET_HINTS = {
-    exp.Union: ("UNION", "write UNION ALL inside SELECT DISTINCT * FROM (…)"),
-    exp.Intersect: ("INTERSECT", "write SELECT DISTINCT … WHERE EXISTS (…)"),
-    exp.Except: ("EXCEPT", "write SELECT DISTINCT … WHERE NOT EXISTS (…)"),
+_SIDES = "(SELECT a, 0 AS side FROM … UNION ALL SELECT a, 1 FROM …) t GROUP BY a HAVING"
+SET_HINTS = {
+    exp.Union: ("UNION", "write SELECT DISTINCT * FROM (SELECT … UNION ALL SELECT …) t"),
+    exp.Intersect: ("INTERSECT", f"write SELECT a FROM {_SIDES} MIN(side) = 0 AND MAX(side) = 1"),
+    exp.Except: ("EXCEPT", f"write SELECT a FROM {_SIDES} MAX(side) = 0"),
 }
+_RECURSIVE = "leave RECURSIVE out where no query of it reads itself"
+SET_ALL = "keep both sides as views, and compare when you read them"
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,7 @@ def table(tree: exp.Expr, scope: Scope) -> Table:
 def unwrapped(tree: exp.Expr, session: Session) -> exp.Expr:
     """The query inside parentheses."""
     while isinstance(tree, exp.Subquery):
-        only(session.source, tree, frozenset({"this"}), _SELECT_HINTS)
+        only(session.source, tree, frozenset({"this"}), SELECT_HINTS)
         tree = tree.this
     return tree
 
@@ -74,7 +80,9 @@ def unwrapped(tree: exp.Expr, session: Session) -> exp.Expr:
 def is_distinct(tree: exp.Select, session: Session) -> bool:
     clause = tree.args.get("distinct")
     if clause is not None and clause.args.get("on"):
-        raise session.source.unsupported(clause, "DISTINCT ON", "write SELECT DISTINCT, or GROUP BY", "DISTINCT")
+        raise session.source.unsupported(
+            clause, "DISTINCT ON", "a view keeps every row: choose when you read it", "DISTINCT"
+        )
     return clause is not None
 
 
@@ -109,7 +117,7 @@ def _grouped_table(found: Aggregation, names: Names) -> Table:
 
 def block(tree: exp.Select, outer: Scope) -> Block:
     source = outer.session.source
-    only(source, tree, _SELECT_PARTS, _SELECT_HINTS)
+    only(source, tree, _SELECT_PARTS, SELECT_HINTS)
     scope = Scope(outer.session, (), outer.outer, with_common(tree, outer))
     factors: tuple[Query, ...] = ()
     start = tree.args.get("from_")
@@ -131,7 +139,7 @@ def with_common(tree: exp.Expr, scope: Scope) -> Mapping[str, CommonTable]:
     if clause is None:
         return common
     if clause.args.get("recursive"):
-        raise scope.session.source.unsupported(clause, "WITH RECURSIVE", "write the levels out as joins", "RECURSIVE")
+        raise scope.session.source.unsupported(clause, "WITH RECURSIVE", _RECURSIVE, "RECURSIVE")
     for node in clause.expressions:
         common[node.alias.lower()] = CommonTable(node, dict(common), scope.outer)
     return common
@@ -165,6 +173,8 @@ def _using(name: exp.Expr, left: Scope, both: Scope) -> tuple[tuple[Query, ...],
 
 def _from_item(node: exp.Expr, scope: Scope) -> tuple[tuple[Query, ...], Scope]:
     source = scope.session.source
+    if isinstance(node, exp.Lateral):
+        raise source.unsupported(node, *SELECT_HINTS["laterals"])
     if not isinstance(node, (exp.Table, exp.Subquery)):
         raise source.unsupported(node, node.key.upper(), "FROM takes tables, views and subqueries")
     if isinstance(node.this, exp.Table):
@@ -252,9 +262,11 @@ def _union_all(tree: exp.SetOperation, scope: Scope) -> Table:
     """Q₁ + Q₂ over common variables."""
     source = scope.session.source
     if not isinstance(tree, exp.Union) or tree.args.get("distinct"):
-        construct, hint = _SET_HINTS[type(tree)]
+        construct, hint = SET_HINTS[type(tree)]
+        if not tree.args.get("distinct"):
+            raise source.unsupported(tree.expression, f"{construct} ALL", SET_ALL, construct)
         raise source.unsupported(tree.expression, construct, hint, construct)
-    only(source, tree, frozenset({"this", "expression", "distinct", "with_"}), _SELECT_HINTS)
+    only(source, tree, frozenset({"this", "expression", "distinct", "with_"}), SELECT_HINTS)
     inner = replace(scope, common=with_common(tree, scope))
     branches = [table(side, inner) for side in (tree.this, tree.expression)]
     widths = [len(b.columns) for b in branches]
