@@ -144,13 +144,12 @@ def _aggregate_call(node: exp.Expr, scope: Scope) -> Expr:
     return scope.aggregate(node)
 
 
-_EXTREME_HINTS = {
-    "count": ("MIN or MAX with two arguments", "a view keeps every row: take the first ones when you read it"),
-}
+_SEVERAL = "SUM, COUNT, AVG, MIN and MAX take one argument"
 
 
 def _aggregate(node: exp.AggFunc, base: Scope, grouping: Grouping) -> Expr:
-    only(base.session.source, node, frozenset({"this", "big_int"}), _EXTREME_HINTS)
+    several = f"{node.key.upper()} with several arguments", _SEVERAL
+    only(base.session.source, node, frozenset({"this", "big_int"}), {"count": several, "expressions": several})
     if isinstance(node, exp.Count) and (node.this is None or isinstance(node.this, exp.Star)):
         return variable(grouping.lookup("count"), BIGINT, False)
     distinct, inner = isinstance(node.this, exp.Distinct), _argument(node, base)

@@ -31,12 +31,14 @@ from viewlet.sql.types import (
     LONGEST_SHIFT,
     alike,
     arithmetic_type,
+    casts_implicitly,
     common_type,
     comparable,
     convert,
     date_literal,
     is_exact_as,
     is_in_calendar,
+    is_other_moment,
     negated,
     number_literal,
     retagged,
@@ -92,10 +94,12 @@ def output(node: exp.Expr, scope: Scope) -> Expr:
 
 def boolean(node: exp.Expr, scope: Scope) -> Expr:
     result = expression(node, scope)
-    if result.type not in (BOOLEAN, None):
-        hint = "write a comparison, such as x <> 0"
-        raise scope.session.source.error(node, f"a condition was expected here, not {an(result)}", hint)
-    return result
+    if result.type in (BOOLEAN, None):
+        return result
+    hint = "write a comparison, such as x <> 0"
+    if casts_implicitly(result, constant(TRUE, BOOLEAN)):
+        raise scope.session.source.unsupported(node, f"{an(result)} for a condition", hint)
+    raise scope.session.source.error(node, f"a condition was expected here, not {an(result)}", hint)
 
 
 @translates(exp.Column)
@@ -162,8 +166,10 @@ def _moment(node: exp.Expr, scope: Scope, target: Type) -> Expr:
     result = read(text)
     if result is None:
         shape = "1995-03-15" if target == DATE else "1995-03-15 12:30:00"
-        hint = f"write {target.kind} '{shape}'"
-        raise scope.session.source.error(node, f"'{text}' is not a {target.kind.lower()}", hint)
+        source, hint = scope.session.source, f"write {target.kind} '{shape}'"
+        if is_other_moment(text):
+            raise source.unsupported(node, f"{target.kind} '{shortened(text)}'", hint)
+        raise source.error(node, f"'{shortened(text)}' is not a {target.kind.lower()}", hint)
     return result
 
 
@@ -242,7 +248,8 @@ def _shifted(node: exp.Expr, moment: exp.Expr, by: exp.Interval, scope: Scope, s
 
 def _mismatch(node: exp.Expr, scope: Scope, symbol: str, left: Expr, right: Expr) -> Exception:
     source = scope.session.source
-    if left.type and right.type and left.type.kind == "TIMESTAMP" and symbol == "-":
+    kinds = {e.type.kind for e in (left, right) if e.type}
+    if symbol == "-" and kinds <= {"DATE", "TIMESTAMP"}:
         return source.unsupported(node, "a difference of timestamps", "compare them, or subtract DATEs to get days")
     hint = "+ - * / take numbers; a DATE takes ± days or ± INTERVAL"
     return source.error(node, f"cannot compute {an(left)} {symbol} {an(right)}", hint)
@@ -276,9 +283,10 @@ def matched(node: exp.Expr, scope: Scope, left: Expr, right: Expr) -> tuple[Expr
     """Both sides of a comparison, made comparable."""
     pair = comparable(left, right)
     if pair is None:
-        raise scope.session.source.error(
-            node, f"cannot compare {an(left)} with {an(right)}", _compare_hint(left, right)
-        )
+        source, both, hint = scope.session.source, f"{an(left)} with {an(right)}", _compare_hint(left, right)
+        if casts_implicitly(left, right):
+            raise source.unsupported(node, f"comparing {both}", hint)
+        raise source.error(node, f"cannot compare {both}", hint)
     return pair
 
 
@@ -390,11 +398,13 @@ def _nullif(node: exp.Expr, scope: Scope) -> Expr:
 def unified(node: exp.Expr, scope: Scope, parts: list[Expr]) -> tuple[list[Expr], Type | None]:
     """The parts, all of their common type."""
     type_: Type | None = None
-    for part in parts:
+    for i, part in enumerate(parts):
         wider = common_type(type_, part.type)
         if wider is None and type_ is not None:
-            hint = "give every branch the same type"
-            raise scope.session.source.error(node, f"{type_} and {part.type} have no common type", hint)
+            source, hint = scope.session.source, "give every branch the same type"
+            if all(casts_implicitly(replace(p, type=p.type or part.type), part) for p in parts[:i]):
+                raise source.unsupported(node, f"one column of {type_} and {part.type}", hint)
+            raise source.error(node, f"{type_} and {part.type} have no common type", hint)
         type_ = wider
     refuse_rounding(node, scope, parts, type_)
     return [convert(p, type_) for p in parts], type_

@@ -222,10 +222,8 @@ def _syntax_error(source: Source, error: ParseError) -> SqlError:
     line, column = source.line_column(max(offset, 0))
     near = f" near {word!r}" if word.strip() else ""
     why = str(found.get("description") or error).rstrip(".").lower()
-    return SqlError(
-        f"syntax error{near}: {'something is missing' if '<class' in why else why}",
-        source=source.text,
-        line=line,
-        column=column,
-        hint="check the spelling of the keywords, the commas and the parentheses before this place",
-    )
+    hint = "check the spelling of the keywords, the commas and the parentheses before this place"
+    if "<token" in why:  # sqlglot's own account of one
+        why, hint = f"a name was expected here, and {word} is a keyword", f'choose another name, or quote it: "{word}"'
+    message = f"syntax error{near}: {'something is missing' if '<class' in why else why}"
+    return SqlError(message, source=source.text, line=line, column=column, hint=hint)

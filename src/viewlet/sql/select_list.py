@@ -111,7 +111,8 @@ def _select_list(tree: exp.Select, scope: Scope) -> list[tuple[str, exp.Expr]]:
         for name, node in _expanded(item, scope, i + 1):
             taken = {n for n, _ in result}
             if name in taken and isinstance(item, exp.Alias):
-                raise scope.session.source.error(item, f"two columns are named {name}", "give each its own name: AS …")
+                hint = "give each its own name: AS …"
+                raise scope.session.source.unsupported(item, f"the name {name} for two columns", hint)
             numbered = chain((name,), (f"{name}_{k}" for k in count(1)))
             unique = next(n for n in numbered if n not in taken)
             result.append((unique, node))

@@ -15,6 +15,8 @@ from viewlet.errors import Error, SqlError, UnsupportedError
 Place = exp.Expr | Token
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET)
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET)
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_PLAIN = (exp.Binary, exp.Cast, exp.Case, exp.Array, exp.Struct)  # functions to sqlglot that no name is written for
 
 
 def script_text(script: object) -> str:
@@ -64,6 +66,41 @@ class Source:
         places = [m.start() for m in re.finditer(rf"\b{re.escape(word)}\b", self.text[:before], re.IGNORECASE)]
         return places[-1] if places else before
 
+    def called(self, node: exp.Expr) -> Token | None:
+        """The name of the function that a node is a call of, as it is written."""
+        at = self._token(node) if "start" in node.meta or _has_no_position(node) else None
+        if at is None or self.tokens[at + 1 : at + 2] == [] or self.tokens[at + 1].token_type != TokenType.L_PAREN:
+            return None
+        return self.tokens[at] if _WORD.fullmatch(self.tokens[at].text) else None
+
+    def _token(self, node: exp.Expr) -> int | None:
+        """Where the node begins among the tokens; of some functions sqlglot keeps no position but their arguments'."""
+        if "start" in node.meta:
+            return bisect_left(self.tokens, node.meta["start"], key=lambda t: t.start)
+        begins = [at for child in node.iter_expressions() if (at := self._token(child)) is not None]
+        if not begins or not _has_no_position(node):
+            return min(begins, default=None)
+        return self._name_before(min(begins))
+
+    def _name_before(self, at: int) -> int:
+        """The word in front of the parenthesis that is open at a token."""
+        depth = 0
+        for i in range(at - 1, 0, -1):
+            kind = self.tokens[i].token_type
+            depth += (kind in _CLOSING) - (kind in _OPENING)
+            if depth < 0 and _WORD.fullmatch(self.tokens[i - 1].text):
+                return i - 1
+            depth = max(depth, 0)
+        return at
+
+    def has_word(self, word: str) -> bool:
+        return any(token.text.upper() == word.upper() for token in self.tokens)
+
+    def span(self, node: exp.Expr) -> str:
+        """The text from the first to the last part of a node that has a position."""
+        ends = [n.meta["end"] for n in node.walk() if "end" in n.meta]
+        return self.text[self.start(node) : max(ends, default=-1) + 1]
+
     def calls(self, start: int) -> Iterator[str]:
         """The words from ``start`` to the end of the statement, each with what stands in brackets right after it."""
         for i in range(bisect_left(self.tokens, start, key=lambda t: t.start), len(self.tokens)):
@@ -105,6 +142,11 @@ class Source:
                 break
             at = end + len(closers[opener])
         return self.line_column(min(at, max(len(self.text) - 1, 0)))
+
+
+def _has_no_position(node: exp.Expr) -> bool:
+    """A function that is parsed by a rule of its own: STRING_AGG, EXTRACT, TRIM, MIN, …"""
+    return isinstance(node, exp.Func) and not isinstance(node, _PLAIN) and "start" not in node.meta
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:

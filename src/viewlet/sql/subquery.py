@@ -88,7 +88,7 @@ def _in(node: exp.Expr, scope: Scope) -> Expr:
     if node.args.get("unnest") or node.args.get("field"):
         raise scope.session.source.unsupported(node, "IN without a list", "write IN (1, 2) or IN (SELECT …)")
     if not node.expressions:
-        raise scope.session.source.error(node, "this IN list is empty", "name at least one value")
+        raise scope.session.source.unsupported(node, "an empty IN list", "name at least one value")
     value, *options = alike([expression(item, scope) for item in (node.this, *node.expressions)])
     return disjunction([compared("=", *matched(node, scope, value, option)) for option in options])
 

@@ -178,7 +178,8 @@ def _from_item(node: exp.Expr, scope: Scope) -> tuple[tuple[Query, ...], Scope]:
     if not isinstance(node, (exp.Table, exp.Subquery)):
         raise source.unsupported(node, node.key.upper(), "FROM takes tables, views and subqueries")
     if isinstance(node.this, exp.Table):
-        raise source.unsupported(node, "a JOIN in parentheses", "leave out the parentheses")
+        what = "a JOIN in parentheses" if node.this.args.get("joins") else "a table in parentheses"
+        raise source.unsupported(node, what, "leave out the parentheses")
     only(source, node, frozenset({"this", "alias", "db", "catalog"}), {})
     alias = node.alias.lower() or (node.name.lower() if isinstance(node, exp.Table) else "")
     if any(alias == f.table for f in scope.fields):

@@ -261,3 +261,35 @@ def shift(expr: Expr, months: int, microseconds: int) -> Expr:
 def negated(expr: Expr) -> Expr:
     assert expr.type is not None
     return strict("*", expr.type, constant(number(-1), INTEGER), expr)
+
+
+_BOOLEANS = frozenset({"true", "false", "t", "f", "1", "0", "yes", "no", "y", "n", "on", "off"})
+_LIKE_A_DATE = re.compile(r"-?\d+[-/ ]\d+[-/ ]\d+.*|[-+]?inf(inity)?|epoch", re.ASCII | re.IGNORECASE)
+
+
+def casts_implicitly(left: Expr, right: Expr) -> bool:
+    """Whether DuckDB casts one of two types that have nothing in common to the other: valid there, not taken here."""
+    if left.is_string_literal or right.is_string_literal:
+        literal, other = (left, right) if left.is_string_literal else (right, left)
+        assert isinstance(literal.term, Const)
+        return _reads_as(str(literal.term.value), other.type)
+    kinds = {e.type.kind for e in (left, right) if e.type is not None}
+    return not kinds & {"DATE", "TIMESTAMP"}
+
+
+def _reads_as(text: str, type_: Type | None) -> bool:
+    if type_ is None or type_ == VARCHAR:
+        return True
+    if type_.kind in ("DATE", "TIMESTAMP"):
+        return is_other_moment(text)
+    if type_.is_numeric:
+        return re.fullmatch(r"\s*[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?\s*", text, re.ASCII | re.IGNORECASE) is not None
+    return text.strip().lower() in _BOOLEANS
+
+
+def is_other_moment(text: str) -> bool:
+    """A date or time in a form, or of a year, that DuckDB has and we have not; '1995-02-30' is none."""
+    found = _TIMESTAMP.fullmatch(text.strip())
+    return _LIKE_A_DATE.fullmatch(text.strip()) is not None and (
+        found is None or found[1] == "0000" or found[4] == "24"
+    )

@@ -47,6 +47,35 @@ NODES: dict[type[exp.Expr], tuple[str, str]] = {
 }
 
 
+_EXPRESSIONS = "use comparisons, + - * /, CASE, COALESCE, NULLIF and ABS"
+_WRAPPERS = (exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)  # around an aggregate
+# what is written for a node; of several, the first that is there
+_SPELLED: dict[type[exp.Expr], tuple[str, ...]] = {
+    exp.Like: ("~~",),
+    exp.ILike: ("~~*",),
+    exp.Pow: ("**", "^"),
+    exp.BitwiseAnd: ("&",),
+    exp.BitwiseOr: ("|",),
+    exp.BitwiseLeftShift: ("<<",),
+    exp.BitwiseRightShift: (">>",),
+    exp.BitwiseNot: ("~",),
+    exp.StartsWith: ("^@",),
+    exp.Glob: ("GLOB",),
+    exp.Escape: ("ESCAPE",),
+    exp.Collate: ("COLLATE",),
+    exp.JSONExtract: ("->",),
+    exp.JSONExtractScalar: ("->>",),
+    exp.Bracket: ("a part in brackets: x[…]",),
+    exp.Array: ("a list […]",),
+    exp.Struct: ("a struct {…}",),
+    exp.Dot: ("a field of a struct",),
+    exp.AtTimeZone: ("AT TIME ZONE",),
+    exp.WithinGroup: ("WITHIN GROUP",),
+    exp.ByteString: ("E'…'",),
+    exp.RawString: ("$$…$$",),
+    exp.PositionalColumn: ("a column by its place (#)",),
+}
+_WORDS: dict[object, str] = {exp.Fetch: "FETCH", exp.Lock: "FOR", "pivots": "PIVOT"}  # of parts of a query
 _NO_POSITION = (exp.Max, exp.Min, exp.Any, exp.All, exp.Rollup, exp.Cube)
 JOINS = {
     "NATURAL": "name the columns: JOIN … USING (x)",
@@ -68,18 +97,31 @@ def refuse_join(source: Source, node: exp.Join) -> None:
 
 
 def refuse(source: Source, node: exp.Expr) -> SqlError:
-    """The error for a node that no rule translates."""
+    """The error for a node that no rule translates, by the name that the user wrote."""
     found = _by_place(node) or NODES.get(type(node))
-    if found is not None:
-        construct, hint = found
-        return source.unsupported(node, construct, hint, _own_keyword(node))
-    if isinstance(node, exp.Anonymous):
-        return source.unsupported(node, f"the function {node.name.upper()}", _FUNCTIONS)
-    if isinstance(node, exp.AggFunc):
-        return source.unsupported(node, f"the aggregate {node.sql_name()}", _AGGREGATES)
-    if isinstance(node, exp.Func):
-        return source.unsupported(node, f"the function {node.sql_name()}", _FUNCTIONS)
-    return source.unsupported(node, node.key.upper(), "use comparisons, + - * /, CASE, COALESCE, NULLIF and ABS")
+    if found is not None and not _is_respelled(source, node, found[0]):
+        return source.unsupported(node, *found, _own_keyword(node))
+    name = source.called(node)
+    if name is not None:
+        is_aggregate = isinstance(node.this if type(node) in _WRAPPERS else node, exp.AggFunc)
+        kind, hint = ("aggregate", _AGGREGATES) if is_aggregate else ("function", _FUNCTIONS)
+        return source.unsupported(name, f"the {kind} {name.text.upper()}", hint)
+    return source.unsupported(node, _spelled(source, node), _EXPRESSIONS)
+
+
+def _spelled(source: Source, node: exp.Expr) -> str:
+    known = _SPELLED.get(type(node), ())
+    if len(known) > 1:
+        known = tuple(sign for sign in known if sign in source.span(node))
+    word = node.sql("duckdb")  # CURRENT_DATE and the like
+    return known[0] if known else word if source.has_word(word) else "this expression"
+
+
+def _is_respelled(source: Source, node: exp.Expr, construct: str) -> bool:
+    """Written as a function (``mod(a, b)``) or by another sign (``a ~~ 'x'``)."""
+    if not isinstance(node, exp.Binary):
+        return False
+    return source.called(node) is not None or (type(node) in _SPELLED and construct not in source.span(node).upper())
 
 
 def _by_place(node: exp.Expr) -> tuple[str, str] | None:
@@ -118,6 +160,8 @@ def only(source: Source, node: exp.Expr, allowed: frozenset[str], hints: dict[st
     for key, value in node.args.items():
         if not value or key in allowed:
             continue
-        construct, hint = hints.get(key, (key.strip("_").upper(), _PARTS))
         place = value[0] if isinstance(value, list) else value
+        written = _WORDS.get(type(place), _WORDS.get(key, key.strip("_").replace("_", " ").upper()))
+        construct, hint = hints.get(key, (written, _PARTS))
+        construct = written if type(place) in _WORDS else construct
         raise source.unsupported(place if isinstance(place, exp.Expr) else node, construct, hint, construct)
