@@ -54,6 +54,46 @@ def test_a_refused_view_says_construct_place_and_hint_and_hides_no_other() -> No
     assert n == check(STREAM + GOOD)[0]
 
 
+def test_all_that_is_refused_in_a_view_is_listed() -> None:
+    """In the order of the text: clauses, operands of refused functions, subqueries, both sides of a UNION."""
+    script = (
+        STREAM
+        + """CREATE MATERIALIZED VIEW v AS
+SELECT date_trunc('hour', foo(r.a)) AS h, median(r.b) AS m, nope AS z
+FROM r LEFT JOIN r y ON y.a % 2 = 1
+WHERE r.a > 0 AND bar(r.b) = 1 AND EXISTS (SELECT 1 FROM r w WHERE w.a = baz(r.a) LIMIT 1)
+GROUP BY h HAVING stddev(r.a) > 3 ORDER BY h
+UNION SELECT qux(a), b, a FROM r;
+"""
+    )
+    (found,) = check(script)
+    assert [(f.line, f.construct or f.message) for f in found.findings] == [
+        (3, "the function DATE_TRUNC"),
+        (3, "the function FOO"),
+        (3, "the aggregate MEDIAN"),
+        (3, "there is no column nope"),
+        (4, "LEFT JOIN"),
+        (4, "%"),
+        (5, "the function BAR"),
+        (5, "the function BAZ"),
+        (5, "LIMIT"),
+        (6, "the aggregate STDDEV"),
+        (6, "ORDER BY"),
+        (7, "UNION"),
+        (7, "the function QUX"),
+    ]
+    with pytest.raises(viewlet.SqlError) as caught:
+        viewlet.compile(script)
+    assert caught.value.message in {f.message for f in found.findings}
+
+
+def test_what_comes_of_a_refusal_is_no_refusal() -> None:
+    """A date that is refused is not besides a thing that no INTERVAL can be added to."""
+    script = STREAM + "CREATE MATERIALIZED VIEW v AS SELECT sum(foo(a) + INTERVAL '1' DAY) AS s FROM r GROUP BY foo(a);"
+    (found,) = check(script)
+    assert [f.construct for f in found.findings] == ["the function FOO", "the function FOO"]
+
+
 def test_each_view_is_priced_alone() -> None:
     both = check(FINANCE + PAPER_QUERIES["vwap"].sql() + PAPER_QUERIES["bsv"].sql())
     assert [(c.view, c.cost_class, c.findings) for c in both] == [("vwap", "O(log n)", ()), ("bsv", "O(1)", ())]

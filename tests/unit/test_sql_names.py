@@ -7,6 +7,7 @@ import re
 import duckdb
 import pytest
 
+import viewlet
 from viewlet.errors import SqlError, UnsupportedError
 from viewlet.sql import translate
 
@@ -577,3 +578,19 @@ def test_a_function_is_pointed_at() -> None:
         assert error.line == 4
         name = error.construct.split()[-1]
         assert query[(error.column or 0) - 1 :].upper().startswith(f"{name}("), query
+
+
+def test_check_goes_on_after_each_of_them() -> None:
+    """One more thing is refused before it, and one behind it; what only the parser can tell ends the view."""
+    lost = []
+    for expression in EXPRESSIONS:
+        error = REFUSALS.get(f"SELECT {expression} FROM r")
+        if error is None or "syntax error" in error.message or "INTERVAL" in error.message:
+            continue
+        query = f"SELECT foo(a) AS x, {expression} AS y FROM r WHERE bar(b) > 1 AND s LIKE 'a%'"
+        (view,) = viewlet.check(f"{SCHEMA}CREATE MATERIALIZED VIEW v AS\n{query};")
+        found = [f.message for f in view.findings]
+        wanted = ["the function FOO", error.message.split(" is not")[0], "the function BAR", "LIKE"]
+        if not all(any(message.startswith(w) for message in found) for w in wanted):
+            lost.append((query, error.message, found))
+    assert lost == []

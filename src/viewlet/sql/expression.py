@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from viewlet.algebra.query import outputs
 from viewlet.algebra.terms import FALSE, MICROSECONDS_PER_DAY, NULL, TRUE, ZERO_TERM, Const, Term, Var, free, op
-from viewlet.errors import shortened
+from viewlet.errors import SqlError, shortened
 from viewlet.schema import BIGINT, BOOLEAN, DATE, DOUBLE, Type
 from viewlet.sql.ddl import data_type
 from viewlet.sql.expr import (
@@ -50,6 +50,8 @@ from viewlet.sql.types import (
 )
 from viewlet.sql.unsupported import only, refuse
 
+_CLOSED = (exp.AggFunc, exp.Query, exp.SubqueryPredicate, exp.Lambda)  # whose parts stand in another scope
+_INNER = (*_CLOSED, exp.Cast, exp.Array, exp.Struct, exp.Subquery)  # sqlglot adds casts of its own
 NO_SUCH_DAY = "a date that is not between the years 1 and 9999"
 Rule = Callable[[exp.Expr, Scope], Expr]
 RULES: dict[type[exp.Expr], Rule] = {}
@@ -78,9 +80,26 @@ def expression(node: exp.Expr, scope: Scope) -> Expr:
     known = scope.known(node)
     if known is not None:
         return known
-    if type(node) in RULES:
-        return RULES[type(node)](node, scope)
-    raise refuse(scope.session.source, node)
+    source = scope.session.source
+    before = len(source.noted or ())
+    try:
+        if type(node) in RULES:
+            return RULES[type(node)](node, scope)
+        raise refuse(source, node)
+    except SqlError as error:
+        if source.noted is None or len(source.noted) == before:  # else it may come of what was refused inside
+            source.refuse(error)
+            _look_inside(node, scope)
+        return constant(NULL, None)  # which fits everywhere
+
+
+def _look_inside(node: exp.Expr, scope: Scope) -> None:
+    """Note what is wrong with the arguments of a function or operator that is refused itself."""
+    if type(node) in RULES or not isinstance(node, (exp.Func, exp.Binary, exp.Unary)) or isinstance(node, _CLOSED):
+        return
+    for part in node.iter_expressions():
+        if isinstance(part, (exp.Column, exp.Func, exp.Binary, exp.Unary)) and not isinstance(part, _INNER):
+            expression(part, scope)
 
 
 def output(node: exp.Expr, scope: Scope) -> Expr:
@@ -88,7 +107,7 @@ def output(node: exp.Expr, scope: Scope) -> Expr:
     result = expression(node, scope)
     if result.type is not None and not is_in_calendar(result.term, result.type):
         hint = "the first day is 0001-01-01, the last 9999-12-31"
-        raise scope.session.source.unsupported(node, NO_SUCH_DAY, hint)
+        scope.session.source.refuse(scope.session.source.unsupported(node, NO_SUCH_DAY, hint))
     return result
 
 
@@ -96,10 +115,12 @@ def boolean(node: exp.Expr, scope: Scope) -> Expr:
     result = expression(node, scope)
     if result.type in (BOOLEAN, None):
         return result
-    hint = "write a comparison, such as x <> 0"
+    source, hint = scope.session.source, "write a comparison, such as x <> 0"
     if casts_implicitly(result, constant(TRUE, BOOLEAN)):
-        raise scope.session.source.unsupported(node, f"{an(result)} for a condition", hint)
-    raise scope.session.source.error(node, f"a condition was expected here, not {an(result)}", hint)
+        source.refuse(source.unsupported(node, f"{an(result)} for a condition", hint))
+    else:
+        source.refuse(source.error(node, f"a condition was expected here, not {an(result)}", hint))
+    return constant(NULL, None)
 
 
 @translates(exp.Column)

@@ -95,8 +95,9 @@ def _group_item(node: exp.Expr, scope: Scope, items: list[tuple[str, exp.Expr]])
         places = {str(i): item for i, (_, item) in enumerate(items, 1)}
         if node.this not in places:
             hint = f"number the SELECT items from 1 to {len(items)}"
-            raise scope.session.source.error(node, f"there is no SELECT item {shortened(node.this)}", hint)
-        return places[node.this]
+            source = scope.session.source
+            source.refuse(source.error(node, f"there is no SELECT item {shortened(node.this)}", hint))
+        return places.get(node.this, exp.Null())
     if isinstance(node, exp.Column) and not node.table and scope.own(node) is None:
         return next((item for name, item in items if name == node.name.lower()), node)
     return node
@@ -112,7 +113,8 @@ def _select_list(tree: exp.Select, scope: Scope) -> list[tuple[str, exp.Expr]]:
             taken = {n for n, _ in result}
             if name in taken and isinstance(item, exp.Alias):
                 hint = "give each its own name: AS …"
-                raise scope.session.source.unsupported(item, f"the name {name} for two columns", hint)
+                source = scope.session.source
+                source.refuse(source.unsupported(item, f"the name {name} for two columns", hint))
             numbered = chain((name,), (f"{name}_{k}" for k in count(1)))
             unique = next(n for n in numbered if n not in taken)
             result.append((unique, node))

@@ -41,6 +41,13 @@ class Source:
         self.text = text
         self.statement = 0  # where the statement begins that is being read
         self.tokens: Sequence[Token] = ()  # of the whole text
+        self.noted: list[SqlError] | None = None  # where all that is refused is wanted, not only the first
+
+    def refuse(self, error: SqlError) -> None:
+        """Raise it; where all refusals are wanted, note it, and whoever calls goes on as if it were not there."""
+        if self.noted is None:
+            raise error
+        self.noted.append(error)
 
     def error(self, place: Place, message: str, hint: str) -> SqlError:
         line, column = self.line_column(self.start(place))

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from viewlet.algebra.query import Bind, Exists, Query, Rel, Value, join, outputs, rename, sum_, union
 from viewlet.algebra.terms import Var
+from viewlet.errors import SqlError
 from viewlet.sql.aggregate import bound
 from viewlet.sql.expr import Expr, compared, holds, merge, rounded, variable
 from viewlet.sql.expression import boolean, matched, unified
@@ -80,9 +81,8 @@ def unwrapped(tree: exp.Expr, session: Session) -> exp.Expr:
 def is_distinct(tree: exp.Select, session: Session) -> bool:
     clause = tree.args.get("distinct")
     if clause is not None and clause.args.get("on"):
-        raise session.source.unsupported(
-            clause, "DISTINCT ON", "a view keeps every row: choose when you read it", "DISTINCT"
-        )
+        hint = "a view keeps every row: choose when you read it"
+        session.source.refuse(session.source.unsupported(clause, "DISTINCT ON", hint, "DISTINCT"))
     return clause is not None
 
 
@@ -148,7 +148,7 @@ def with_common(tree: exp.Expr, scope: Scope) -> Mapping[str, CommonTable]:
 def _join(node: exp.Join, scope: Scope) -> tuple[tuple[Query, ...], Scope]:
     source = scope.session.source
     refuse_join(source, node)
-    only(source, node, frozenset({"this", "on", "using", "kind"}), {})
+    only(source, node, frozenset({"this", "on", "using", "kind", "side", "method"}), {})
     factors, both = _from_item(node.this, scope)
     if node.args.get("on") is not None:
         factors += holds(boolean(node.args["on"], both))
@@ -263,18 +263,31 @@ def _union_all(tree: exp.SetOperation, scope: Scope) -> Table:
     """Q₁ + Q₂ over common variables."""
     source = scope.session.source
     if not isinstance(tree, exp.Union) or tree.args.get("distinct"):
-        construct, hint = SET_HINTS[type(tree)]
-        if not tree.args.get("distinct"):
-            raise source.unsupported(tree.expression, f"{construct} ALL", SET_ALL, construct)
-        raise source.unsupported(tree.expression, construct, hint, construct)
+        word, hint = SET_HINTS[type(tree)]
+        construct, hint = (word, hint) if tree.args.get("distinct") else (f"{word} ALL", SET_ALL)
+        source.refuse(source.unsupported(tree.expression, construct, hint, word))
     only(source, tree, frozenset({"this", "expression", "distinct", "with_"}), SELECT_HINTS)
-    inner = replace(scope, common=with_common(tree, scope))
-    branches = [table(side, inner) for side in (tree.this, tree.expression)]
+    branches = _branches(tree, replace(scope, common=with_common(tree, scope)))
     widths = [len(b.columns) for b in branches]
     if widths[0] != widths[1]:
         message = f"UNION ALL of {widths[0]} and {widths[1]} columns"
         raise source.error(tree.expression, message, "SELECT as many columns on both sides")
     return _added(tree, scope, branches)
+
+
+def _branches(tree: exp.SetOperation, scope: Scope) -> list[Table]:
+    """Both sides; what is wrong with the first does not hide the second."""
+    found: list[Table] = []
+    failed: SqlError | None = None
+    for side in (tree.this, tree.expression):
+        try:
+            found.append(table(side, scope))
+        except SqlError as error:
+            scope.session.source.refuse(error)
+            failed = error
+    if failed is not None:
+        raise failed
+    return found
 
 
 def _added(tree: exp.Expr, scope: Scope, branches: list[Table]) -> Table:

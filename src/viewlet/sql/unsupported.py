@@ -93,7 +93,7 @@ def refuse_join(source: Source, node: exp.Join) -> None:
     if words in ([], ["INNER"], ["CROSS"]):
         return
     hint = next((JOINS[word] for word in words if word in JOINS), OUTER_JOIN)
-    raise source.unsupported(node, f"{' '.join(words)} JOIN", hint, words[0])
+    source.refuse(source.unsupported(node, f"{' '.join(words)} JOIN", hint, words[0]))
 
 
 def refuse(source: Source, node: exp.Expr) -> SqlError:
@@ -164,4 +164,5 @@ def only(source: Source, node: exp.Expr, allowed: frozenset[str], hints: dict[st
         written = _WORDS.get(type(place), _WORDS.get(key, key.strip("_").replace("_", " ").upper()))
         construct, hint = hints.get(key, (written, _PARTS))
         construct = written if type(place) in _WORDS else construct
-        raise source.unsupported(place if isinstance(place, exp.Expr) else node, construct, hint, construct)
+        at = place if isinstance(place, exp.Expr) else node
+        source.refuse(source.unsupported(at, construct, hint, construct))
