@@ -154,6 +154,31 @@ REWRITES = [
         "SELECT s, sum(CASE WHEN f THEN 1 WHEN NOT f THEN 0 END) AS n FROM r GROUP BY s",
     ),
     (
+        "SELECT a + 1 AS x, x * 2 AS y FROM r WHERE x > 1",
+        "write out what x stands for",
+        "SELECT a + 1 AS x, (a + 1) * 2 AS y FROM r WHERE a + 1 > 1",
+    ),
+    (
+        "SELECT d + INTERVAL '2 days 1 month' AS x, d - INTERVAL '1 month 2 days' AS y FROM r",
+        "months first: + INTERVAL '1' MONTH + INTERVAL '2' DAY",
+        "SELECT d + INTERVAL '1' MONTH + INTERVAL '2' DAY AS x, d - INTERVAL '1' MONTH - INTERVAL '2' DAY AS y FROM r",
+    ),
+    (
+        "SELECT d + INTERVAL '1 day ago' AS x FROM r",
+        "- INTERVAL '1' DAY for + INTERVAL '1 day ago'",
+        "SELECT d - INTERVAL '1' DAY AS x FROM r",
+    ),
+    (
+        "SELECT a FROM r WHERE b - 1",
+        "write a comparison: x <> 0",
+        "SELECT a FROM r WHERE b - 1 <> 0",
+    ),
+    (
+        "SELECT a = '1' AS x FROM r",
+        "write the number without quotes",
+        "SELECT a = 1 AS x FROM r",
+    ),
+    (
         "SELECT a FROM r WHERE b = (SELECT b FROM t WHERE a = 9)",
         "(SELECT MAX(x) FROM …)",
         "SELECT a FROM r WHERE b = (SELECT max(b) FROM t WHERE a = 9)",

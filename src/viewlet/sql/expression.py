@@ -115,7 +115,8 @@ def boolean(node: exp.Expr, scope: Scope) -> Expr:
     result = expression(node, scope)
     if result.type in (BOOLEAN, None):
         return result
-    source, hint = scope.session.source, "write a comparison, such as x <> 0"
+    source = scope.session.source
+    hint = "write a comparison: x <> 0" if result.type is not None and result.type.is_numeric else "write a comparison"
     if casts_implicitly(result, constant(TRUE, BOOLEAN)):
         source.refuse(source.unsupported(node, f"{an(result)} for a condition", hint))
     else:
