@@ -16,7 +16,7 @@ from viewlet.program.access import program_cost_class, scan_warnings
 from viewlet.program.graph import part_for
 from viewlet.program.trigger import Program, Script
 from viewlet.sql.source import script_text
-from viewlet.sql.translate import translate
+from viewlet.sql.translate import nothing, translate
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +74,9 @@ def check(script: str, *, strategy: str = "optimized", dialect: Dialect = "sql")
 
 def _translate_the_rest(
     script: str, statements: list[_Statement], dialect: Dialect
-) -> tuple[Script, dict[_Statement, SqlError]]:
+) -> tuple[Script, dict[_Statement, list[SqlError]]]:
     """Blank out each view that is refused and try again: positions stay what the user sees."""
-    refused: dict[_Statement, SqlError] = {}
+    refused: dict[_Statement, list[SqlError]] = {}
     text = script
     while True:
         try:
@@ -86,8 +86,16 @@ def _translate_the_rest(
             guilty = next((s for s in statements if s.start <= at <= s.end and s.view and s not in refused), None)
             if guilty is None:
                 raise
-            refused[guilty] = error
+            refused[guilty] = _all_refusals(text[: guilty.start], text[: guilty.end], dialect) or [error]
             text = text[: guilty.start] + re.sub(r"\S", " ", text[guilty.start : guilty.end]) + text[guilty.end :]
+
+
+def _all_refusals(before: str, whole: str, dialect: Dialect) -> list[SqlError]:
+    """What is wrong with the last view of a script whose others are right; nothing where that is too deep to tell."""
+    try:
+        return nothing(dialect).followed(before).refusals(whole)
+    except RecursionError:
+        return []
 
 
 def _statements(script: str) -> Iterator[_Statement]:
@@ -124,13 +132,17 @@ def _maintainable(program: Program, view: str) -> ViewCheck:
     return ViewCheck(view, True, program_cost_class(part, kinds="+-"), findings)
 
 
-def _refused(statement: _Statement, refused: dict[_Statement, SqlError]) -> ViewCheck:
+def _refused(statement: _Statement, refused: dict[_Statement, list[SqlError]]) -> ViewCheck:
     """A view over one that is refused is refused for that reason; what is wrong with it besides, nobody looked at."""
-    error = refused[statement]
+    errors = refused[statement]
     below = next((s.view for s in refused if s.start < statement.start and s.view in statement.words), None)
-    if below is not None:
-        finding = Finding(f"it reads {below}, which cannot be maintained", line=error.line, column=error.column)
-    else:
-        construct = error.construct if isinstance(error, UnsupportedError) else ""
-        finding = Finding(error.message, construct, error.line, error.column, error.hint)
-    return ViewCheck(statement.view, False, None, (finding,))
+    if below is None:
+        return ViewCheck(statement.view, False, None, tuple(map(_finding, errors)))
+    first = errors[0]
+    reason = Finding(f"it reads {below}, which cannot be maintained", line=first.line, column=first.column)
+    return ViewCheck(statement.view, False, None, (reason,))
+
+
+def _finding(error: SqlError) -> Finding:
+    construct = error.construct if isinstance(error, UnsupportedError) else ""
+    return Finding(error.message, construct, error.line, error.column, error.hint)

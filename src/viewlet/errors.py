@@ -40,10 +40,16 @@ class SqlError(Error):
             parts[0] = f"line {self.line}, column {self.column}: {self.message}"
             lines = self.source.splitlines()
             if 1 <= self.line <= len(lines):
-                parts += [f"  {lines[self.line - 1]}", f"  {' ' * (self.column - 1)}^"]
+                parts += _pointed_at(lines[self.line - 1], self.column - 1)
         if self.hint:
             parts.append(f"hint: {self.hint}")
         return "\n".join(parts)
+
+
+def _pointed_at(line: str, at: int) -> list[str]:
+    """The line and a caret below ``at``; of a long line what is around it."""
+    first = 0 if len(line) <= LONGEST else max(at - LONGEST // 2, 0)
+    return [f"  {line[first : first + LONGEST]}", f"  {' ' * (at - first)}^"]
 
 
 @contextmanager
@@ -73,8 +79,11 @@ class UnsupportedError(SqlError):
 
 def in_short(value: object) -> str:
     """A value in a message; what is longer than a line or two helps nobody."""
-    text = repr(value)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+    return shortened(repr(value), LONGEST)
+
+
+def shortened(text: str, most: int = 40) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 class DataError(Error):

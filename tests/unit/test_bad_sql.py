@@ -89,6 +89,33 @@ UNSUPPORTED_QUERIES = [
     ("SELECT d + INTERVAL ‸'0.5' YEAR FROM bids", "a fraction of one YEAR in an INTERVAL"),
     ("SELECT d + INTERVAL ‸'0.0000001' SECOND FROM bids", "a fraction of one MICROSECOND in an INTERVAL"),
     ("SELECT id FROM bids WHERE ‸id BETWEEN SYMMETRIC 2 AND 1", "SYMMETRIC"),
+    (
+        "SELECT ‸99999999999999999999 FROM bids",
+        "the number 99999999999999999999, which fits no BIGINT, DECIMAL or DOUBLE,",
+    ),
+    ("SELECT ‸1e400 FROM bids", "the number 1e400, which fits no BIGINT, DECIMAL or DOUBLE,"),
+    ("SELECT DATE ‸'9999-12-01' + INTERVAL '1' MONTH FROM bids", "a date that is not between the years 1 and 9999"),
+    ("SELECT id AS a, ‸t AS a FROM bids", "the name a for two columns"),
+    ("SELECT id + 1 AS a, ‸a * 2 AS b FROM bids", "the alias a in another expression"),
+    ("SELECT id + 1 AS a FROM bids WHERE ‸a > 2", "the alias a in another expression"),
+    ("SELECT id, count(*) AS n, ‸n + 1 AS m FROM bids GROUP BY id", "the alias n in another expression"),
+    ("SELECT ‸bids AS b FROM bids", "a whole row (bids) as a value"),
+    ("SELECT ‸sum(id > 1) FROM bids", "SUM of a BOOLEAN"),
+    ("SELECT d + INTERVAL ‸'1' FORTNIGHT FROM bids", "INTERVAL with the unit FORTNIGHT"),
+    ("SELECT d FROM bids WHERE d > d + INTERVAL ‸'1 d ago'", "INTERVAL '1 d ago'"),
+    ("SELECT d + INTERVAL ‸'1 day 2 hours' FROM bids", "INTERVAL '1 day 2 hours'"),
+    ("SELECT d + INTERVAL ‸'02:03' FROM bids", "INTERVAL '02:03'"),
+    ("SELECT d + INTERVAL ‸'1e3' DAY FROM bids", "INTERVAL '1e3'"),
+    ("SELECT d + INTERVAL '1' ‸h FROM bids", "h, a name, for the unit of an INTERVAL"),
+    ("SELECT d + INTERVAL ('1') ‸\"day\" FROM bids", "day, a name, for the unit of an INTERVAL"),
+    ("SELECT id FROM bids WHERE ‸price", "a DECIMAL(10,2) for a condition"),
+    ("SELECT id FROM bids WHERE ‸id = '1'", "comparing a BIGINT with a VARCHAR"),
+    ("SELECT ‸s FROM bids UNION ALL SELECT id FROM asks", "one column of VARCHAR and BIGINT"),
+    ("SELECT id FROM bids WHERE ‸id IN ()", "an empty IN list"),
+    ("SELECT DATE ‸'2024/01/31' FROM bids", "DATE '2024/01/31'"),
+    ("SELECT id, ‸string_agg(trim(s), ',') FROM bids GROUP BY id", "the aggregate STRING_AGG"),
+    ("SELECT id FROM bids WHERE abs(‸extract(year FROM d)) > 1", "the function EXTRACT"),
+    ("SELECT DATE ‸'9999-12-31' + 1 FROM bids", "a date that is not between the years 1 and 9999"),
 ]
 UNSUPPORTED_STATEMENTS = [
     ("CREATE ‸VIEW w AS SELECT 1", "CREATE VIEW"),
@@ -104,7 +131,7 @@ UNSUPPORTED_STATEMENTS = [
     ("CREATE TABLE x (‸a INTEGER DEFAULT 3)", "DEFAULT"),
     ("CREATE TABLE x (‸a REAL)", "type REAL"),
     ("CREATE TABLE x (‸a SMALLINT)", "type SMALLINT"),
-    ("CREATE TABLE x (‸a INTEGER[])", "type INT[]"),
+    ("CREATE TABLE x (‸a INTEGER[])", "type INTEGER[]"),
     ("CREATE TABLE x (‸a TIMESTAMPTZ)", "type TIMESTAMPTZ"),
 ]
 WRONG_QUERIES = [
@@ -114,7 +141,6 @@ WRONG_QUERIES = [
     ("SELECT ‸z.* FROM bids", "there is no table z in this query", "the tables here are: bids"),
     ("SELECT ‸price FROM bids, asks", "column price is ambiguous", "write bids.price or asks.price"),
     ("SELECT 1 AS x FROM bids, ‸bids", "table name bids is used twice", "give each its own name"),
-    ("SELECT id AS a, ‸t AS a FROM bids", "two columns are named a", "AS"),
     ("SELECT id FROM bids WHERE ‸sum(price) > 3", "SUM cannot stand here", "HAVING"),
     ("SELECT sum(‸sum(price)) FROM bids", "SUM cannot stand here", "not inside one another"),
     ("SELECT id, ‸price, sum(t) FROM bids GROUP BY id", "neither grouped nor aggregated", "add bids.price to GROUP BY"),
@@ -129,29 +155,28 @@ WRONG_QUERIES = [
     ("SELECT id FROM bids WHERE ‸d < 'yesterday'", "cannot compare a DATE with a VARCHAR", "write DATE '"),
     ("SELECT id FROM bids WHERE d < DATE ‸'1995-02-30'", "'1995-02-30' is not a date", "write DATE '"),
     ("SELECT id FROM bids WHERE d < TIMESTAMP ‸'noon'", "'noon' is not a timestamp", "write TIMESTAMP '"),
-    ("SELECT d + INTERVAL ‸'1' FORTNIGHT FROM bids", "INTERVAL 1 FORTNIGHT is not understood", "INTERVAL '3' MONTH"),
     ("SELECT d + INTERVAL ‸'1/2' DAY FROM bids", "INTERVAL '1/2' is not understood", "one number and one unit"),
     ("SELECT d + INTERVAL ‸'1/2 day' FROM bids", "INTERVAL '1/2 day' is not understood", "one number and one unit"),
-    ("SELECT d FROM bids WHERE d > d + INTERVAL ‸'1 d ago'", "INTERVAL '1 d ago' is not", "one number and one unit"),
-    ("SELECT d + INTERVAL '1' ‸h FROM bids", "h is a name, not the unit of an INTERVAL", "INTERVAL '3' HOUR"),
-    ("SELECT d + INTERVAL ('1') ‸\"day\" FROM bids", "day is a name, not the unit", "without quotes"),
     ("SELECT ‸id + INTERVAL '1' DAY FROM bids", "cannot add an INTERVAL to a BIGINT", "DATE"),
-    ("SELECT id FROM bids WHERE ‸price", "a condition was expected here, not a DECIMAL(10,2)", "a comparison"),
     ("SELECT ‸s + 1 FROM bids", "cannot compute a VARCHAR + an INTEGER", "take numbers"),
     ("SELECT ‸abs(s) FROM bids", "ABS takes a number, not a VARCHAR", "numeric"),
     ("SELECT ‸sum(s) FROM bids", "SUM takes a number, not a VARCHAR", "numeric"),
+    ("SELECT id FROM bids WHERE ‸d", "a condition was expected here, not a DATE", "a comparison"),
+    ("SELECT ‸d FROM bids UNION ALL SELECT id FROM asks", "DATE and BIGINT have no common type", "same type"),
+    ("SELECT d + INTERVAL ‸'1 day and more' FROM bids", "INTERVAL '1 day and more' is not", "one number and one unit"),
+    ("SELECT id + 1 AS a, ‸b AS c, 2 AS b FROM bids", "there is no column b", "the columns here are"),
+    (
+        "SELECT id FROM ‸and",
+        "syntax error near 'and': a name was expected here, and and is a keyword",
+        'quote it: "and"',
+    ),
     ("SELECT ‸avg(f) FROM bids", "AVG takes a number, not a BOOLEAN", "CASE WHEN"),
     ("SELECT CASE WHEN ‸f THEN 1 ELSE 'x' END FROM bids", "INTEGER and VARCHAR have no common type", "same type"),
     ("SELECT id FROM bids UNION ALL SELECT ‸id, t FROM asks", "UNION ALL of 1 and 2 columns", "as many columns"),
-    ("SELECT ‸s FROM bids UNION ALL SELECT id FROM asks", "VARCHAR and BIGINT have no common type", "same type"),
     ("SELECT b.t FROM bids b JOIN asks a USING (‸s)", "there is no column s on the right side", "write ON"),
     ("SELECT (SELECT ‸sum(t), sum(id) FROM asks) FROM bids", "has one column, not 2", "select one"),
     ("SELECT id FROM bids WHERE ‸id IN (SELECT id, t FROM asks)", "a subquery with one column, not 2", "EXISTS"),
-    ("SELECT id FROM bids WHERE ‸id IN ()", "this IN list is empty", "at least one"),
     ("SELECT m.p FROM (SELECT ‸id FROM bids) m(p, q)", "2 names for 1 column", "as many"),
-    ("SELECT ‸99999999999999999999 FROM bids", "fits no BIGINT", "smaller"),
-    ("SELECT ‸1e400 FROM bids", "fits no BIGINT, DECIMAL or DOUBLE", "smaller"),
-    ("SELECT DATE ‸'9999-12-01' + INTERVAL '1' MONTH FROM bids", "not between the years 1 and 9999", "shorter"),
     ("SELECT id + ‸FROM bids", "syntax error near 'FROM': something is missing", "before this place"),
     ("SELECT sum(‸) FROM bids", "syntax error near ')': something is missing", "before this place"),
     ("SELECT ‸*", "SELECT * without FROM", "none"),
@@ -170,6 +195,7 @@ WRONG_STATEMENTS = [
     ("CREATE STREAM x (‸a)", "column a has no type", "the types are"),
     ('CREATE TABLE ‸"my table" (a INTEGER)', "a name was expected here", "letters"),
     ("CREATE ‸TABLE", "a name was expected here", "letters"),
+    ("CREATE STREAM ‸and (a INTEGER)", "a name was expected here, and and is a keyword", 'quote it: "and"'),
     ("CREATE STREAM ‸x", "stream x has no columns", "list them"),
     ("CREATE STREAM ‸x ()", "stream x has no columns", "list them"),
     ('CREATE STREAM x (a INTEGER, ‸"b c" INTEGER)', "'b c' cannot name a column", "letters"),
@@ -195,7 +221,11 @@ def refused(statement: str) -> SqlError:
     assert error.source == f"{before}{after};"
     text, caret = str(error).splitlines()[1:3]
     assert text.strip()
-    assert caret.index("^") == (error.column or 0) + 1  # two blanks, then columns from 1
+    assert error.column is not None
+    if len(after.partition("\n")[0]) + error.column < 240:
+        assert caret.index("^") == error.column + 1  # two blanks, then columns from 1
+    else:
+        assert text[caret.index("^") :].startswith(after[:20])
     return error
 
 
@@ -221,6 +251,65 @@ def test_wrong(statement: str, message: str, hint: str) -> None:
     assert not isinstance(error, UnsupportedError)
     assert message in error.message
     assert hint in error.hint
+
+
+NINES = "9" * 5000
+MANY = f"{'9' * 40}…"
+BEYOND = {
+    f"‸{NINES}": f"the number {MANY}, which fits no BIGINT, DECIMAL or DOUBLE, is not supported",
+    f"‸0.{NINES}": f"the number 0.{MANY[2:]}, which fits no BIGINT, DECIMAL or DOUBLE, is not supported",
+    f"‸1e{NINES}": f"the number 1e{MANY[2:]}, which fits no BIGINT, DECIMAL or DOUBLE, is not supported",
+    "‸1e": "1e is not a number",
+    f"d + INTERVAL ‸'{NINES}' DAY": "an INTERVAL this long is not supported",
+    f"‸d + INTERVAL '{NINES} days'": "an INTERVAL this long is not supported",
+    "‸d + INTERVAL 1e300 DAY": "an INTERVAL this long is not supported",
+    "‸d + INTERVAL '3652059' DAY": "a shift beyond the years 1 to 9999 is not supported",
+    "‸d - INTERVAL '9999' YEAR": "a shift beyond the years 1 to 9999 is not supported",
+    "‸d + 3652059": "a shift beyond the years 1 to 9999 is not supported",
+}
+
+
+@pytest.mark.parametrize(("expression", "message"), BEYOND.items(), ids=[m[:30] for m in BEYOND.values()])
+def test_what_no_row_could_compute_is_an_error_of_the_script(expression: str, message: str) -> None:
+    statement = in_view(f"SELECT {expression} AS x FROM bids")
+    error = refused(statement)
+    assert error.message == message
+    assert max(map(len, str(error).splitlines())) < 300
+    script = SCHEMA + statement.replace("‸", "")
+    with pytest.raises(SqlError) as caught:
+        viewlet.connect(engine="python").execute(script)
+    assert str(caught.value) == str(error).replace(";", "")
+    assert [f.message for f in viewlet.check(script)[0].findings] == [message]
+
+
+def test_the_longest_shifts_are_taken() -> None:
+    """From the first day to the last."""
+    db = viewlet.connect(engine="python")
+    shifts = "d + 3652058 AS a, d + INTERVAL '3652058' DAY AS b, d + INTERVAL '119986' MONTH AS c"
+    db.execute(f"CREATE STREAM r (d DATE); CREATE MATERIALIZED VIEW v AS SELECT {shifts} FROM r;")
+    db.insert("r", [("0001-01-01",)])
+    assert [str(x) for x in db.view("v").rows()[0]] == ["9999-12-31", "9999-12-31 00:00:00", "9999-11-01 00:00:00"]
+
+
+@pytest.mark.parametrize("value", [NINES, "1e99999999", "0", "1e"])
+def test_an_option_is_a_number_that_can_be_had(value: str) -> None:
+    error = refused(f"CREATE STREAM x (a INTEGER) WITH (rate = ‸{value})")
+    assert error.message == "option rate must be a positive number"
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT id FROM bids WHERE s = '\udc80'", 'SELECT id AS "\udc80" FROM bids', "-- \udc80\nSELECT 1 AS a"]
+)
+def test_half_a_character_is_an_error_of_the_script(query: str) -> None:
+    script = SCHEMA + in_view(query)
+    for entry in (viewlet.compile, viewlet.check, viewlet.connect().execute):
+        with pytest.raises(SqlError, match=r"line \d, column \d+: '\\udc80' is half of a character") as caught:
+            entry(script)
+        assert "\ufffd" in str(caught.value).encode().decode()
+    assert (caught.value.line, caught.value.column) == (
+        script[: script.index("\udc80")].count("\n") + 1,
+        script.index("\udc80") - script.rindex("\n", 0, script.index("\udc80")),
+    )
 
 
 def test_the_error_shows_the_line_under_a_caret() -> None:

@@ -19,6 +19,25 @@ def test_a_good_view() -> None:
     assert (found.view, found.maintainable, found.cost_class, found.findings) == ("n", True, "O(1)", ())
 
 
+@pytest.mark.parametrize(
+    ("select", "cost"),
+    [
+        ("SELECT b, min(a) AS m FROM r GROUP BY b", "O(log n)"),
+        ("SELECT max(a) - min(a) AS m FROM r", "O(log n)"),
+        ("SELECT x.a, max(y.a) AS m FROM r x, r y WHERE x.a = y.b GROUP BY x.a", "O(matches log n)"),
+        ("SELECT b, max(b) AS m FROM r GROUP BY b", "O(1)"),
+        ("SELECT max(a > 1) AS m FROM r", "O(1)"),
+    ],
+)
+def test_min_and_max_keep_an_order(select: str, cost: str) -> None:
+    """docs/sql.md: a count, and its place in an order; a group's own key and booleans need none."""
+    script = f"{STREAM}CREATE MATERIALIZED VIEW v AS {select};"
+    assert check(script)[0].cost_class == cost
+    program = viewlet.connect(engine="interpreter")
+    program.execute(script)
+    assert program.explain("v").cost_class == cost
+
+
 def test_a_view_that_scans_is_maintainable_with_a_finding() -> None:
     (found,) = check(STREAM + FAR)
     assert (found.maintainable, found.cost_class) == (True, "O(n)")
@@ -33,6 +52,46 @@ def test_a_refused_view_says_construct_place_and_hint_and_hides_no_other() -> No
     assert "SUM, COUNT, AVG, MIN and MAX" in finding.hint
     assert str(finding) == f"line 2, column 40: the aggregate STDDEV is not supported (hint: {finding.hint})"
     assert n == check(STREAM + GOOD)[0]
+
+
+def test_all_that_is_refused_in_a_view_is_listed() -> None:
+    """In the order of the text: clauses, operands of refused functions, subqueries, both sides of a UNION."""
+    script = (
+        STREAM
+        + """CREATE MATERIALIZED VIEW v AS
+SELECT date_trunc('hour', foo(r.a)) AS h, median(r.b) AS m, nope AS z
+FROM r LEFT JOIN r y ON y.a % 2 = 1
+WHERE r.a > 0 AND bar(r.b) = 1 AND EXISTS (SELECT 1 FROM r w WHERE w.a = baz(r.a) LIMIT 1)
+GROUP BY h HAVING stddev(r.a) > 3 ORDER BY h
+UNION SELECT qux(a), b, a FROM r;
+"""
+    )
+    (found,) = check(script)
+    assert [(f.line, f.construct or f.message) for f in found.findings] == [
+        (3, "the function DATE_TRUNC"),
+        (3, "the function FOO"),
+        (3, "the aggregate MEDIAN"),
+        (3, "there is no column nope"),
+        (4, "LEFT JOIN"),
+        (4, "%"),
+        (5, "the function BAR"),
+        (5, "the function BAZ"),
+        (5, "LIMIT"),
+        (6, "the aggregate STDDEV"),
+        (6, "ORDER BY"),
+        (7, "UNION"),
+        (7, "the function QUX"),
+    ]
+    with pytest.raises(viewlet.SqlError) as caught:
+        viewlet.compile(script)
+    assert caught.value.message in {f.message for f in found.findings}
+
+
+def test_what_comes_of_a_refusal_is_no_refusal() -> None:
+    """A date that is refused is not besides a thing that no INTERVAL can be added to."""
+    script = STREAM + "CREATE MATERIALIZED VIEW v AS SELECT sum(foo(a) + INTERVAL '1' DAY) AS s FROM r GROUP BY foo(a);"
+    (found,) = check(script)
+    assert [f.construct for f in found.findings] == ["the function FOO", "the function FOO"]
 
 
 def test_each_view_is_priced_alone() -> None:

@@ -249,6 +249,14 @@ def test_run_fails_where_a_view_is_wrong(job: str, monkeypatch: pytest.MonkeyPat
     assert "verified" not in result.stdout
 
 
+def test_run_says_before_the_job_that_the_referee_is_missing(job: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    monkeypatch.setattr(LocalRun, "__init__", lambda *_: pytest.fail("the job was started"))
+    result = run("run", "-", "--verify", stdin=generated(job))
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == "error: views are verified by DuckDB: pip install duckdb\n"
+
+
 def test_run_ends_when_it_is_interrupted(job: str, monkeypatch: pytest.MonkeyPatch) -> None:
     closed = []
     monkeypatch.setattr(LocalRun, "close", lambda self: closed.append(self))

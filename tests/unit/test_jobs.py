@@ -13,11 +13,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import viewlet
+from viewlet.compilation import Dialect
 from viewlet.errors import DataError, Error
+from viewlet.jobs.file import read
 from viewlet.jobs.run import LocalRun, Options, wrong_views
 from viewlet.jobs.source import Files, OrderBook, Tpch, source_of
-from viewlet.jobs.verify import difference
+from viewlet.jobs.verify import difference, expected
 from viewlet.schema import BIGINT, Column, Relation
+from viewlet.sql import translate
 from viewlet.workloads.queries import PAPER_QUERIES, TPCH
 from viewlet.workloads.streams import NATION
 
@@ -111,8 +115,31 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"ledger\.amount: .*ledger\.csv has no such column; it has account, day"):
         list(LocalRun(script, OPTIONS).batches())
     (tmp_path / "ledger.csv").write_text("account,day,amount\none,2024-01-01,1.00\n")
-    with pytest.raises(DataError, match=r"ledger: .*ledger\.csv cannot be read: .*'one'"):
+    with pytest.raises(DataError, match=r"ledger\.account, row 0: .*ledger\.csv cannot be read: .*'one'"):
         list(LocalRun(script, OPTIONS).batches())
+
+
+LEDGER_RELATION = translate(LEDGER).relations[0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "column", "row", "message"),
+    [
+        ("1,2024-01-01,1.00\n2,2024-02-30,1.00\n", "day", 1, r"cannot be read: .*'2024-02-30'"),
+        ("1,2024-01-01,1.00\n" * 70_000 + "1,2024-01-01,1.005\n", "amount", 70_000, r"cannot be read: .*data loss"),
+        ("1,2024-01-01,1.00\n2,2024-01-01\n", None, 1, r"cannot be read: Expected 3 columns, got 2"),
+        ("1,2024-01-01,1.00\n2,2024-01-01,1,1\n", None, 1, r"cannot be read: Expected 3 columns, got 4"),
+        ("1,2024-01-01,1.00\n,2024-01-01,1.00\n", "account", 1, r"NULL in a NOT NULL column, in .*ledger\.csv"),
+    ],
+)
+def test_an_error_in_a_csv_file_names_file_row_and_column(
+    tmp_path: Path, rows: str, column: str | None, row: int, message: str
+) -> None:
+    (tmp_path / "ledger.csv").write_text(f"account,day,amount\n{rows}")
+    with pytest.raises(DataError, match=message) as caught:
+        read(LEDGER_RELATION, Files("csv", str(tmp_path)), str(tmp_path / "ledger.csv"))
+    assert (caught.value.column, caught.value.row) == (column, row)
+    assert "ledger.csv" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -238,3 +265,27 @@ def test_the_papers_dialect_is_verified_as_such() -> None:
         list(run.batches())
         assert run.rows("v") == [(total,)]
         assert wrong_views(run, script, dialect) == {}  # type: ignore[arg-type]
+
+
+OF_NOTHING = """
+CREATE STREAM r (k INTEGER, x INTEGER);
+CREATE MATERIALIZED VIEW whole AS SELECT avg(x) AS a, sum(x) AS s, min(x) AS m, count(*) AS n FROM r WHERE x > 100;
+CREATE MATERIALIZED VIEW groups AS SELECT k, avg(x) AS a, sum(DISTINCT x) AS s FROM r GROUP BY k HAVING sum(x) < 5;
+CREATE MATERIALIZED VIEW nested AS
+  SELECT sum(CASE WHEN x > (SELECT avg(y.x) FROM r y WHERE y.x > 100) THEN 1 END) AS n FROM r;
+CREATE MATERIALIZED VIEW unnamed AS SELECT k, avg(x), avg(x) + 1 FROM r GROUP BY k;
+CREATE MATERIALIZED VIEW above AS SELECT u.avg, u.column_3 FROM unnamed u;
+"""
+
+
+@pytest.mark.parametrize("dialect", ["sql", "paper"])
+def test_aggregates_of_nothing_and_of_nulls_raise_no_false_alarm(dialect: Dialect) -> None:
+    db = viewlet.connect(engine="interpreter", dialect=dialect)
+    db.execute(OF_NOTHING)
+    rows = [(1, None), (1, None), (2, 3), (2, None), (None, 1)]
+    db.insert("r", rows)
+    k, x = zip(*rows, strict=True)
+    events = pa.table({"k": pa.array(k, pa.int32()), "x": pa.array(x, pa.int32()), "op": [1] * len(rows)})
+    right = expected(OF_NOTHING, dialect, db.program.relations, {"r": [events]})
+    assert {name: difference(db.view(name).rows(), right[name]) for name in right} == dict.fromkeys(right)
+    assert db.view("whole").rows()[0][0] == (None if dialect == "sql" else 0.0)

@@ -26,6 +26,7 @@ from viewlet.cli.options import (
     read_job,
 )
 from viewlet.jobs.run import Options, Progress, Run, start, wrong_views
+from viewlet.jobs.verify import referee
 
 SHOWN_ROWS = 3
 LOOK_EVERY = 2.0  # seconds: on Spark, looking at a view is a query of its own
@@ -77,6 +78,8 @@ def run_command(
     options = Options(strategy.value, dialect.value, master, cells, checkpoint)
     console = Console()
     with errors_as_messages(), _stopped_by_the_user():
+        if verify:
+            referee()  # a job may take hours: whether it can be verified is known before
         with console.status("starting") if console.is_terminal else nullcontext():
             run = start(script, engine.value, options)
         with closing(run):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +19,7 @@ from viewlet.schema import Relation
 
 OP = "op"
 OPS = "it is +1 (insert), -1 (delete), or how often"
+_PLACE = re.compile(r"(?:In CSV column #(\d+): |CSV parse error: )?(?:Row #(\d+): )?(.*)", re.DOTALL)
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}  # what is compressed says so by its name
 
 
@@ -32,6 +35,7 @@ def read(relation: Relation, source: Files, file: str, content: pa.Buffer | None
         table = table.rename_columns([name.lower() for name in table.column_names])
         ops = [OP] if OP in table.column_names else []
         table = table.select([*(c.name for c in relation.columns), *ops])
+        _check_nulls(relation, file, table)
         return _with_checked_op(relation, file, table) if ops else table
     except (pa.ArrowException, ValueError) as error:
         raise DataError(f"{file} cannot be read: {error}", relation=relation.name) from error
@@ -61,16 +65,34 @@ def _csv(relation: Relation, file: str, content: pa.Buffer | None) -> pa.Table:
     """As RFC 4180 has it. An empty field is NULL, quoted or not, and nothing else is."""
     types = {c.name: arrow_type(c.type) for c in relation.columns} | {OP: pa.int64()}
     parse = pyarrow.csv.ParseOptions(newlines_in_values=True)
-    with _opened(file, content) as stream:
-        header = pyarrow.csv.open_csv(stream, parse_options=parse).schema.names
+    alone = pyarrow.csv.ReadOptions(use_threads=False)  # several threads do not know in which row an error is
+    with _opened(file, content) as stream, _naming_the_place(relation, file):
+        header = pyarrow.csv.open_csv(stream, alone, parse_options=parse).schema.names
     check_columns(relation, file, header)
     convert = pyarrow.csv.ConvertOptions(
         column_types={name: types[name.lower()] for name in header if name.lower() in types},
         null_values=[""],
         strings_can_be_null=True,
     )
-    with _opened(file, content) as stream:
-        return pyarrow.csv.read_csv(stream, parse_options=parse, convert_options=convert)
+    try:
+        with _opened(file, content) as stream:
+            return pyarrow.csv.read_csv(stream, parse_options=parse, convert_options=convert)
+    except pa.ArrowInvalid:
+        with _opened(file, content) as stream, _naming_the_place(relation, file, header):
+            return pyarrow.csv.read_csv(stream, alone, parse_options=parse, convert_options=convert)
+
+
+@contextmanager
+def _naming_the_place(relation: Relation, file: str, header: Sequence[str] = ()) -> Iterator[None]:
+    """Arrow counts the header and says so in words; rows are counted from 0, as everywhere."""
+    try:
+        yield
+    except pa.ArrowInvalid as error:
+        place = _PLACE.match(str(error))
+        assert place is not None
+        column = header[int(place[1])].lower() if place[1] and header else None
+        row = int(place[2]) - 2 if place[2] else None
+        raise DataError(f"{file} cannot be read: {place[3]}", relation=relation.name, column=column, row=row) from error
 
 
 def _opened(file: str, content: pa.Buffer | None) -> pa.NativeFile:
@@ -81,6 +103,14 @@ def _parquet(file: str) -> pa.Table:
     """What is in the file and nothing else: ``pyarrow.parquet.read_table`` finds columns in its path, too."""
     with pyarrow.parquet.ParquetFile(file) as opened:
         return opened.read()
+
+
+def _check_nulls(relation: Relation, file: str, table: pa.Table) -> None:
+    for column in relation.columns:
+        if not column.nullable and table[column.name].null_count:
+            row = pc.index(pc.is_null(table[column.name]), True).as_py()
+            message = f"NULL in a NOT NULL column, in {file}"
+            raise DataError(message, relation=relation.name, column=column.name, row=row)
 
 
 def _with_checked_op(relation: Relation, file: str, table: pa.Table) -> pa.Table:

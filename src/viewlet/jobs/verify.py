@@ -10,12 +10,14 @@ from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
+from sqlglot import exp
 
 from viewlet.compilation import Dialect
 from viewlet.errors import Error
 from viewlet.schema import Relation
 from viewlet.sql.parse import Statement, parse
 from viewlet.sql.source import Source, script_text
+from viewlet.sql.translate import translate
 from viewlet.workloads.queries import sum_of_nothing_is_zero
 
 OP = "op"
@@ -27,7 +29,7 @@ def expected(
     script: str, dialect: Dialect, relations: Iterable[Relation], events: Mapping[str, Iterable[pa.Table]]
 ) -> dict[str, list[Row]]:
     """The rows of each view; ``events`` has for each relation tables of its columns and ``op``."""
-    duckdb = _duckdb()
+    duckdb = referee()
     with duckdb.connect() as connection:
         connection.execute("SET ieee_floating_point_ops = false")  # x / 0 is NULL, as it is to us
         connection.execute("SET error_on_division_by_zero = false")
@@ -43,10 +45,13 @@ def expected(
             connection.execute(f'INSERT INTO "{relation.name}" SELECT {names} FROM ({net}), range(n)')
             connection.execute("DROP TABLE arrived")
         views = [s for s in parse(Source(script_text(script))) if s.kind == "VIEW"]
-        return {view.name: connection.execute(_create(view, dialect)).fetchall() for view in views}
+        columns_of = {result.name: [c.name for c in result.columns] for result in translate(script, dialect).results}
+        creates = {view.name: _create(view, columns_of[view.name], dialect) for view in views}
+        return {name: connection.execute(create).fetchall() for name, create in creates.items()}
 
 
-def _duckdb() -> Any:
+def referee() -> Any:
+    """DuckDB, or an error that says how to get it."""
     try:
         import duckdb
     except ImportError as missing:
@@ -54,12 +59,12 @@ def _duckdb() -> Any:
     return duckdb
 
 
-def _create(view: Statement, dialect: Dialect) -> str:
-    """Later views may read this one."""
+def _create(view: Statement, columns: Iterable[str], dialect: Dialect) -> str:
+    """Later views may read this one, by our names of its columns."""
     query = view.tree.sql(dialect="duckdb")
-    columns = "" if view.columns is None else "(" + ", ".join(f'"{name}"' for name in view.columns) + ")"
+    names = ", ".join(exp.to_identifier(name, quoted=True).sql("duckdb") for name in columns)
     select = query if dialect == "sql" else sum_of_nothing_is_zero(query)
-    return f'CREATE VIEW "{view.name}" {columns} AS {select}; SELECT * FROM "{view.name}"'
+    return f'CREATE VIEW "{view.name}" ({names}) AS {select}; SELECT * FROM "{view.name}"'
 
 
 def difference(ours: Iterable[Row], theirs: Iterable[Row]) -> str | None:

@@ -11,6 +11,8 @@ range       one compared                                   O(log n) to find the 
 range sum   one compared and summed out                    O(log n)
 threshold   one compared through a running sum             O(log n); with negative values, for each run of the sum
 extremum    the least or greatest of one                   O(log n)
+order       all bound, of values whose least or greatest   O(log n): the value takes its place among them
+            a result shows (MIN and MAX)
 groups      none bound, but every entry is a group that    O(g)
             is refreshed, or has its own sum to be read
 scan        none bound                                     O(n)
@@ -53,9 +55,11 @@ from viewlet.program.loops import (
 from viewlet.program.loops import Loop as LoopStep
 from viewlet.program.lower import Lowering, Scope
 from viewlet.program.names import as_written, columns_of, free_names
-from viewlet.program.trigger import Event, Program, Statement, Trigger
+from viewlet.program.trigger import Event, Extreme, Program, Statement, Trigger
 
-Path = Literal["lookup", "slice", "range", "range sum", "threshold", "extremum", "groups", "scan", "batch", "own"]
+Path = Literal[
+    "lookup", "slice", "range", "range sum", "threshold", "extremum", "order", "groups", "scan", "batch", "own"
+]
 Unit = Literal["event", "batch", "tuple of the batch"]
 Rank = tuple[int, int, int, int, int]  # nested scans, loops over the batch, over groups, over slices; and descents
 
@@ -66,12 +70,13 @@ VERBS: dict[Path, str] = {
     "range sum": "adds up a range of",
     "threshold": "finds the threshold in",
     "extremum": "looks at one end of",
+    "order": "keeps the order of",
     "groups": "goes over the groups of",
     "scan": "scans",
     "batch": "loops over",
     "own": "goes over what agrees in",
 }
-DESCENTS: frozenset[Path] = frozenset({"range sum", "threshold", "extremum"})
+DESCENTS: frozenset[Path] = frozenset({"range sum", "threshold", "extremum", "order"})
 POWERS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 
 
@@ -150,6 +155,8 @@ class _Costs:
 
     def __post_init__(self) -> None:
         self.lowering = Lowering.of(self.program)
+        extremes = [e for result in self.program.results for e in result.extremes]
+        self.shown = {q.name: {e.end for e in extremes if e.query == q} for q in map(_view_of, extremes)}
 
     def statement(self, statement: Statement, event: Event) -> StatementCost:
         target = statement.target
@@ -194,6 +201,9 @@ class _Costs:
                 return self.read(source, "extremum", f"in the order of {as_written(key)}", work)
             case Put(name, _, _):
                 work.groups[name] = _worse(work.groups.get(name, ()), around)
+            case Emit(_, _, view) if view in self.shown:
+                ends = " and ".join(sorted(self.shown[view], reverse=True))
+                return (Loop("order", view, f"the view shows the {ends}"),)
             case EachGroup(name, _, _):
                 return work.groups.get(name, ())[len(around) :]
         return ()
@@ -222,6 +232,11 @@ class _Costs:
         missed = tuple(replace(loop, because=loop.because + on_miss) for loop in inside.time)
         work.time = _worse(work.time, around + missed)
         work.paths += inside.paths
+
+
+def _view_of(extreme: Extreme) -> View:
+    assert isinstance(extreme.query, View), f"{extreme.query.text} is not compiled"
+    return extreme.query
 
 
 def _written(q: Query) -> Query:

@@ -144,13 +144,12 @@ def _aggregate_call(node: exp.Expr, scope: Scope) -> Expr:
     return scope.aggregate(node)
 
 
-_EXTREME_HINTS = {
-    "count": ("MIN or MAX with two arguments", "for the lesser of two: CASE WHEN x < y THEN x ELSE y END"),
-}
+_SEVERAL = "SUM, COUNT, AVG, MIN and MAX take one argument"
 
 
 def _aggregate(node: exp.AggFunc, base: Scope, grouping: Grouping) -> Expr:
-    only(base.session.source, node, frozenset({"this", "big_int"}), _EXTREME_HINTS)
+    several = f"{node.key.upper()} with several arguments", _SEVERAL
+    only(base.session.source, node, frozenset({"this", "big_int"}), {"count": several, "expressions": several})
     if isinstance(node, exp.Count) and (node.this is None or isinstance(node.this, exp.Star)):
         return variable(grouping.lookup("count"), BIGINT, False)
     distinct, inner = isinstance(node.this, exp.Distinct), _argument(node, base)
@@ -164,11 +163,19 @@ def _aggregate(node: exp.AggFunc, base: Scope, grouping: Grouping) -> Expr:
     if isinstance(node, exp.Count):
         return variable(_count(argument, grouping), BIGINT, False)
     if argument.type is not None and not argument.type.is_numeric:
-        hint = "sum a number; to count rows where a condition holds: SUM(CASE WHEN … THEN 1 ELSE 0 END)"
-        message = f"{node.key.upper()} takes a number, not {an(argument)}"
-        raise base.session.source.error(node, message, hint if argument.type == BOOLEAN else "use a numeric column")
+        raise _no_number(node, argument, base)
     aggregated = _sum if isinstance(node, exp.Sum) else _average
     return aggregated(argument, grouping, filled, base.session.dialect == "paper")
+
+
+def _no_number(node: exp.AggFunc, argument: Expr, base: Scope) -> Exception:
+    """DuckDB adds up BOOLEANs, but has no average of them."""
+    source, name = base.session.source, node.key.upper()
+    hint = f"write {name}(CASE WHEN c THEN 1 WHEN NOT c THEN 0 END)"
+    if argument.type == BOOLEAN and isinstance(node, exp.Sum):
+        return source.unsupported(node, "SUM of a BOOLEAN", hint)
+    hint = hint if argument.type == BOOLEAN else "use a numeric column"
+    return source.error(node, f"{name} takes a number, not {an(argument)}", hint)
 
 
 def _argument(node: exp.AggFunc, base: Scope) -> exp.Expr:
@@ -263,5 +270,5 @@ def _refuse_nested(node: exp.AggFunc, argument: Expr, base: Scope) -> None:
     if argument.type.is_numeric or argument.type.kind in ("DATE", "TIMESTAMP"):
         return
     construct = f"{node.key.upper()} of {an(argument)} anywhere but at the top of a view"
-    hint = "give it a view of its own without DISTINCT, or write NOT EXISTS (SELECT … WHERE y.s < x.s)"
+    hint = "give it a view of its own without DISTINCT, and compare when you read it"
     raise base.session.source.unsupported(node, construct, hint)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from contextlib import suppress
 from fractions import Fraction
+from itertools import chain
 from types import MappingProxyType
 
 from sqlglot import exp
+from sqlglot.errors import ParseError
 
 from viewlet.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, TIMESTAMP, VARCHAR, Column, Relation, Type, decimal
 from viewlet.sql.parse import PLAIN_NAME, Option, Statement
@@ -24,13 +28,22 @@ _TYPES = {
     exp.DType.VARCHAR: VARCHAR,
     exp.DType.TEXT: VARCHAR,
     exp.DType.CHAR: VARCHAR,
+    exp.DType.NVARCHAR: VARCHAR,
+    exp.DType.DECIMAL: decimal(18, 3),
 }
+_PARAMETERS = {VARCHAR: 1, TIMESTAMP: 1, decimal(18, 3): 2}  # how many a type takes
+_MOST_PLACES = 10  # of a second, in DuckDB
+_DIGITS_READ = 9  # of a parameter: Python reads no number of thousands of them
+_MICROSECONDS = "use TIMESTAMP, which keeps microseconds, and round before the insert"
 _NEAREST = {
     exp.DType.FLOAT: "use DOUBLE: a single-precision column would round differently",
     exp.DType.TINYINT: "use INTEGER",
     exp.DType.SMALLINT: "use INTEGER",
     exp.DType.INT128: "use BIGINT or DECIMAL(38,0)",
     exp.DType.TIMESTAMPTZ: "use TIMESTAMP and store UTC",
+    exp.DType.TIMESTAMP_S: _MICROSECONDS,
+    exp.DType.TIMESTAMP_MS: _MICROSECONDS,
+    exp.DType.TIMESTAMP_NS: _MICROSECONDS,
 }
 _ALL_TYPES = "the types are BOOLEAN, INTEGER, BIGINT, DOUBLE, DECIMAL(p,s), DATE, TIMESTAMP and VARCHAR"
 
@@ -94,16 +107,56 @@ def _constraint_name(node: exp.Expr) -> str:
 
 
 def data_type(source: Source, place: exp.Expr, node: exp.DataType) -> Type:
-    if node.this == exp.DType.DECIMAL:
-        precision, scale = [int(p.this.this) for p in node.expressions] + [18, 3][len(node.expressions) :]
-        scale = 0 if len(node.expressions) == 1 else scale
-        if not 1 <= precision <= 38 or not 0 <= scale <= precision:
-            raise source.error(place, f"DECIMAL({precision},{scale}) does not exist", "1 <= p <= 38 and 0 <= s <= p")
-        return decimal(precision, scale)
+    """A parameter is honoured or refused, never dropped; the length of a VARCHAR means nothing in DuckDB either."""
     found = None if node.args.get("nested") else _TYPES.get(node.this)
     if found is None:
-        raise source.unsupported(place, f"type {node.sql('duckdb')}", _NEAREST.get(node.this, _ALL_TYPES))
+        raise source.unsupported(
+            place, f"type {written_type(source, place, node)}", _NEAREST.get(node.this, _ALL_TYPES)
+        )
+    given = _parameters(source, place, node)
+    if found.kind == "DECIMAL":
+        return _decimal(source, place, node, given)
+    if given and found == TIMESTAMP:
+        _check_precision(source, place, node, given[0])
     return found
+
+
+def _parameters(source: Source, place: exp.Expr, node: exp.DataType) -> list[int]:
+    """The n of VARCHAR(n): as many whole numbers as the type takes."""
+    texts = [p.this.name if isinstance(p.this, exp.Literal) and not p.this.is_string else "" for p in node.expressions]
+    most = _PARAMETERS.get(_TYPES[node.this], 0)
+    if len(texts) > most or not all(text.isdecimal() for text in texts):
+        takes = f"at most {most} whole number{'s' * (most > 1)}" if most else "nothing"
+        name = written_type(source, place, node)
+        raise source.error(place, f"{name} does not exist", f"{name.partition('(')[0]} takes {takes} in parentheses")
+    return [int(text) if len(text) < _DIGITS_READ else 10**_DIGITS_READ for text in texts]
+
+
+def _decimal(source: Source, place: exp.Expr, node: exp.DataType, given: Sequence[int]) -> Type:
+    """DECIMAL is DECIMAL(18,3), DECIMAL(p) is DECIMAL(p,0)."""
+    precision, scale = (*given, 0)[:2] if given else (18, 3)
+    if not 1 <= precision <= 38 or not 0 <= scale <= precision:
+        name = written_type(source, place, node)
+        raise source.error(place, f"{name} does not exist", "in DECIMAL(p,s), 1 <= p <= 38 and 0 <= s <= p")
+    return decimal(precision, scale)
+
+
+def _check_precision(source: Source, place: exp.Expr, node: exp.DataType, places: int) -> None:
+    """DuckDB keeps seconds, thousandths, millionths or billionths of one; only millionths are TIMESTAMP."""
+    name = written_type(source, place, node)
+    if places > _MOST_PLACES:
+        raise source.error(place, f"{name} does not exist", f"a TIMESTAMP has at most {_MOST_PLACES} places")
+    if not 4 <= places <= 6:
+        raise source.unsupported(place, f"type {name}", _MICROSECONDS)
+
+
+def written_type(source: Source, place: exp.Expr, node: exp.DataType) -> str:
+    """The type as the user wrote it: the first text from ``place`` on, or else in the statement, that reads as it."""
+    for text in chain.from_iterable(map(source.calls, (source.start(place), source.statement))):
+        with suppress(ParseError, ValueError):
+            if exp.DataType.build(text, dialect="duckdb") == node:
+                return text
+    return node.sql("duckdb")
 
 
 def _with_options(source: Source, plain: Relation, statement: Statement) -> Relation:
@@ -135,11 +188,13 @@ def _known_column(source: Source, option: Option, columns: Sequence[str]) -> str
 
 
 def _positive(source: Source, option: Option) -> Fraction:
+    """Not zero, and no more than a double holds: Python would write 1e99999999 out."""
     try:
-        value = Fraction(option.value)
+        is_right = 0 < float(option.value) < math.inf and not option.is_string
+        value = Fraction(option.value) if is_right else Fraction(0)
     except ValueError:
         value = Fraction(0)
-    if value <= 0 or option.is_string:
+    if not value:
         raise source.error(
             option.token, f"option {option.name} must be a positive number", f"write {option.name} = 100"
         )

@@ -8,7 +8,8 @@ from dataclasses import replace
 from sqlglot import exp
 
 from viewlet.algebra.query import outputs
-from viewlet.algebra.terms import FALSE, NULL, TRUE, ZERO_TERM, Term, Var, free, op
+from viewlet.algebra.terms import FALSE, MICROSECONDS_PER_DAY, NULL, TRUE, ZERO_TERM, Const, Term, Var, free, op
+from viewlet.errors import SqlError, shortened
 from viewlet.schema import BIGINT, BOOLEAN, DATE, DOUBLE, Type
 from viewlet.sql.ddl import data_type
 from viewlet.sql.expr import (
@@ -27,13 +28,17 @@ from viewlet.sql.expr import (
 from viewlet.sql.interval import interval
 from viewlet.sql.scope import Scope
 from viewlet.sql.types import (
+    LONGEST_SHIFT,
     alike,
     arithmetic_type,
+    casts_implicitly,
     common_type,
     comparable,
     convert,
     date_literal,
     is_exact_as,
+    is_in_calendar,
+    is_other_moment,
     negated,
     number_literal,
     retagged,
@@ -45,6 +50,9 @@ from viewlet.sql.types import (
 )
 from viewlet.sql.unsupported import only, refuse
 
+_CLOSED = (exp.AggFunc, exp.Query, exp.SubqueryPredicate, exp.Lambda)  # whose parts stand in another scope
+_INNER = (*_CLOSED, exp.Cast, exp.Array, exp.Struct, exp.Subquery)  # sqlglot adds casts of its own
+NO_SUCH_DAY = "a date that is not between the years 1 and 9999"
 Rule = Callable[[exp.Expr, Scope], Expr]
 RULES: dict[type[exp.Expr], Rule] = {}
 
@@ -72,17 +80,48 @@ def expression(node: exp.Expr, scope: Scope) -> Expr:
     known = scope.known(node)
     if known is not None:
         return known
-    if type(node) in RULES:
-        return RULES[type(node)](node, scope)
-    raise refuse(scope.session.source, node)
+    source = scope.session.source
+    before = len(source.noted or ())
+    try:
+        if type(node) in RULES:
+            return RULES[type(node)](node, scope)
+        raise refuse(source, node)
+    except SqlError as error:
+        if source.noted is None or len(source.noted) == before:  # else it may come of what was refused inside
+            source.refuse(error)
+            _look_inside(node, scope)
+        return constant(NULL, None)  # which fits everywhere
+
+
+def _look_inside(node: exp.Expr, scope: Scope) -> None:
+    """Note what is wrong with the arguments of a function or operator that is refused itself."""
+    if type(node) in RULES or not isinstance(node, (exp.Func, exp.Binary, exp.Unary)) or isinstance(node, _CLOSED):
+        return
+    for part in node.iter_expressions():
+        if isinstance(part, (exp.Column, exp.Func, exp.Binary, exp.Unary)) and not isinstance(part, _INNER):
+            expression(part, scope)
+
+
+def output(node: exp.Expr, scope: Scope) -> Expr:
+    """An item of SELECT."""
+    result = expression(node, scope)
+    if result.type is not None and not is_in_calendar(result.term, result.type):
+        hint = "the first day is 0001-01-01, the last 9999-12-31"
+        scope.session.source.refuse(scope.session.source.unsupported(node, NO_SUCH_DAY, hint))
+    return result
 
 
 def boolean(node: exp.Expr, scope: Scope) -> Expr:
     result = expression(node, scope)
-    if result.type not in (BOOLEAN, None):
-        hint = "write a comparison, such as x <> 0"
-        raise scope.session.source.error(node, f"a condition was expected here, not {an(result)}", hint)
-    return result
+    if result.type in (BOOLEAN, None):
+        return result
+    source = scope.session.source
+    hint = "write a comparison: x <> 0" if result.type is not None and result.type.is_numeric else "write a comparison"
+    if casts_implicitly(result, constant(TRUE, BOOLEAN)):
+        source.refuse(source.unsupported(node, f"{an(result)} for a condition", hint))
+    else:
+        source.refuse(source.error(node, f"a condition was expected here, not {an(result)}", hint))
+    return constant(NULL, None)
 
 
 @translates(exp.Column)
@@ -105,9 +144,14 @@ def _parenthesis(node: exp.Expr, scope: Scope) -> Expr:
 def _literal(node: exp.Expr, scope: Scope) -> Expr:
     if node.is_string:
         return string_literal(node.this)
-    result = number_literal(node.this)
+    source = scope.session.source
+    try:
+        result = number_literal(node.this)
+    except ValueError:
+        raise source.error(node, f"{shortened(node.this)} is not a number", "write 10, 1.5 or 1e3") from None
     if result is None:
-        raise scope.session.source.error(node, f"{node.this} fits no BIGINT, DECIMAL or DOUBLE", "use a smaller number")
+        construct = f"the number {shortened(node.this)}, which fits no BIGINT, DECIMAL or DOUBLE,"
+        raise source.unsupported(node, construct, "use a smaller number")
     return result
 
 
@@ -144,13 +188,16 @@ def _moment(node: exp.Expr, scope: Scope, target: Type) -> Expr:
     result = read(text)
     if result is None:
         shape = "1995-03-15" if target == DATE else "1995-03-15 12:30:00"
-        hint = f"write {target.kind} '{shape}'"
-        raise scope.session.source.error(node, f"'{text}' is not a {target.kind.lower()}", hint)
+        source, hint = scope.session.source, f"write {target.kind} '{shape}'"
+        if is_other_moment(text):
+            raise source.unsupported(node, f"{target.kind} '{shortened(text)}'", hint)
+        raise source.error(node, f"'{shortened(text)}' is not a {target.kind.lower()}", hint)
     return result
 
 
 # -- arithmetic --------------------------------------------------------------------------------------------------------
 
+_LONGEST_IN_MONTHS = 9999 * 12 - 1
 _SYMBOLS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
 
 
@@ -162,7 +209,7 @@ def _arithmetic(node: exp.Expr, scope: Scope) -> Expr:
     if isinstance(node.this, exp.Interval) and symbol == "+":
         return _shifted(node, node.expression, node.this, scope, 1)
     left, right = expression(node.this, scope), expression(node.expression, scope)
-    result = _numbers(node, scope, symbol, left, right) or _dates(symbol, left, right)
+    result = _numbers(node, scope, symbol, left, right) or _dates(node, scope, symbol, left, right)
     if result is None:
         raise _mismatch(node, scope, symbol, left, right)
     return result
@@ -185,17 +232,27 @@ def _numbers(node: exp.Expr, scope: Scope, symbol: str, left: Expr, right: Expr)
     return strict(symbol, result, left, right)
 
 
-def _dates(symbol: str, left: Expr, right: Expr) -> Expr | None:
+def _dates(node: exp.Expr, scope: Scope, symbol: str, left: Expr, right: Expr) -> Expr | None:
     """date - date = days; date ± days = date."""
     whole = ("INTEGER", "BIGINT")
     match symbol, left.type and left.type.kind, right.type and right.type.kind:
         case "-", "DATE", "DATE":
             return strict("-", BIGINT, left, right)
         case "+" | "-", "DATE", kind if kind in whole:
-            return retagged(strict(symbol, DATE, left, right))
+            days = right
         case "+", kind, "DATE" if kind in whole:
-            return retagged(strict(symbol, DATE, left, right))
-    return None
+            days = left
+        case _:
+            return None
+    if isinstance(days.term, Const) and isinstance(days.term.value, int):
+        _check_shift(node, scope, days.term.value)
+    return retagged(strict(symbol, DATE, left, right))
+
+
+def _check_shift(node: exp.Expr, scope: Scope, days: int) -> None:
+    """From no date does one come to another by more days than there are."""
+    if abs(days) > LONGEST_SHIFT:
+        raise scope.session.source.unsupported(node, "a shift beyond the years 1 to 9999", "shift by fewer days")
 
 
 def _shifted(node: exp.Expr, moment: exp.Expr, by: exp.Interval, scope: Scope, sign: int) -> Expr:
@@ -204,16 +261,17 @@ def _shifted(node: exp.Expr, moment: exp.Expr, by: exp.Interval, scope: Scope, s
         hint = "an INTERVAL is added to a DATE or a TIMESTAMP; write DATE '1995-03-15' + INTERVAL '3' MONTH"
         raise scope.session.source.error(node, f"cannot add an INTERVAL to {an(start)}", hint)
     months, microseconds = interval(scope.session.source, by)
+    _check_shift(node, scope, months * LONGEST_SHIFT // _LONGEST_IN_MONTHS + microseconds // MICROSECONDS_PER_DAY)
     try:
         return shift(start, sign * months, sign * microseconds)
     except (ValueError, OverflowError):
-        message = "this date is not between the years 1 and 9999"
-        raise scope.session.source.error(node, message, "use a shorter INTERVAL") from None
+        raise scope.session.source.unsupported(node, NO_SUCH_DAY, "use a shorter INTERVAL") from None
 
 
 def _mismatch(node: exp.Expr, scope: Scope, symbol: str, left: Expr, right: Expr) -> Exception:
     source = scope.session.source
-    if left.type and right.type and left.type.kind == "TIMESTAMP" and symbol == "-":
+    kinds = {e.type.kind for e in (left, right) if e.type}
+    if symbol == "-" and kinds <= {"DATE", "TIMESTAMP"}:
         return source.unsupported(node, "a difference of timestamps", "compare them, or subtract DATEs to get days")
     hint = "+ - * / take numbers; a DATE takes ± days or ± INTERVAL"
     return source.error(node, f"cannot compute {an(left)} {symbol} {an(right)}", hint)
@@ -247,9 +305,10 @@ def matched(node: exp.Expr, scope: Scope, left: Expr, right: Expr) -> tuple[Expr
     """Both sides of a comparison, made comparable."""
     pair = comparable(left, right)
     if pair is None:
-        raise scope.session.source.error(
-            node, f"cannot compare {an(left)} with {an(right)}", _compare_hint(left, right)
-        )
+        source, both, hint = scope.session.source, f"{an(left)} with {an(right)}", _compare_hint(left, right)
+        if casts_implicitly(left, right):
+            raise source.unsupported(node, f"comparing {both}", hint)
+        raise source.error(node, f"cannot compare {both}", hint)
     return pair
 
 
@@ -286,7 +345,7 @@ def _not(node: exp.Expr, scope: Scope) -> Expr:
     return negation(boolean(node.this, scope))
 
 
-_BETWEEN_HINTS = {"symmetric": ("SYMMETRIC", "write both: x BETWEEN a AND b OR x BETWEEN b AND a")}
+_BETWEEN_HINTS = {"symmetric": ("SYMMETRIC", "write the lesser bound first")}
 
 
 @translates(exp.Between)
@@ -361,11 +420,13 @@ def _nullif(node: exp.Expr, scope: Scope) -> Expr:
 def unified(node: exp.Expr, scope: Scope, parts: list[Expr]) -> tuple[list[Expr], Type | None]:
     """The parts, all of their common type."""
     type_: Type | None = None
-    for part in parts:
+    for i, part in enumerate(parts):
         wider = common_type(type_, part.type)
         if wider is None and type_ is not None:
-            hint = "give every branch the same type"
-            raise scope.session.source.error(node, f"{type_} and {part.type} have no common type", hint)
+            source, hint = scope.session.source, "give every branch the same type"
+            if all(casts_implicitly(replace(p, type=p.type or part.type), part) for p in parts[:i]):
+                raise source.unsupported(node, f"one column of {type_} and {part.type}", hint)
+            raise source.error(node, f"{type_} and {part.type} have no common type", hint)
         type_ = wider
     refuse_rounding(node, scope, parts, type_)
     return [convert(p, type_) for p in parts], type_
@@ -376,5 +437,5 @@ def refuse_rounding(node: exp.Expr, scope: Scope, parts: Sequence[Expr], type_: 
     lossy = next((p for p in parts if not is_exact_as(p, type_)), None)
     if lossy is not None and type_ is not None:
         construct = f"rounding a {lossy.type} to the common type {type_}"
-        hint = f"write {type_.scale} or fewer decimal places, or cast one value to DOUBLE: CAST(x AS DOUBLE)"
+        hint = f"round it yourself: write at most {type_.scale} decimal places"
         raise scope.session.source.unsupported(node, construct, hint)

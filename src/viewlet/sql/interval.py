@@ -10,6 +10,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from viewlet.algebra.terms import MICROSECONDS_PER_DAY
+from viewlet.errors import shortened
 from viewlet.sql.source import Source
 
 _MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12, "DECADE": 120}
@@ -22,10 +23,18 @@ _MICROSECONDS = {
     "MILLISECOND": 1_000,
     "MICROSECOND": 1,
 }
+_GREATEST = 2.0**63  # in DuckDB, of the smallest unit
 _DIVISIBLE = ("SECOND", "MILLISECOND")
 _ABBREVIATIONS = exp.Interval.UNABBREVIATED_UNIT_NAME
-_NUMBER = re.compile(r"\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)(E[-+]?[0-9]+)?\s*")
+_NUMBER = re.compile(r"\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)(E[-+]?[0-9]+)?\s*", re.IGNORECASE)
+_EXPONENT = re.compile(r"[-+0-9.\s]+e[-+]?[0-9]+\s*", re.IGNORECASE)
 _NUMBER_AND_UNIT = re.compile(r"\s*-?[0-9]+(\.[0-9]+)?\s*[A-Za-z]+\s*")
+# '1 year 2 months', '1 day ago', '02:03:04': several, or one that is not a number and its unit
+_PART = r"\s*[-+]?(?:[0-9]+(?:\.[0-9]+)?\s*[A-Za-z]+|[0-9]+:[0-9]+(?::[0-9]+(?:\.[0-9]+)?)?)"
+_PARTS = re.compile(rf"(?!\s*-?[0-9.]+\s*[A-Za-z]+\s*$)(?:{_PART})+(?:\s+ago)?\s*", re.IGNORECASE)
+_ONE_PART = "add its parts one after the other, months first: + INTERVAL '1' MONTH + INTERVAL '2' DAY"
+_AGO = "subtract it: - INTERVAL '1' DAY for + INTERVAL '1 day ago'"
+_UNITS = "the units are DECADE, YEAR, QUARTER, MONTH, WEEK, DAY, HOUR, MINUTE, SECOND, MILLISECOND and MICROSECOND"
 _SHAPE = "write one number and one unit: INTERVAL '3' MONTH"
 
 
@@ -38,12 +47,16 @@ def check_intervals(source: Source, tokens: Sequence[Token]) -> None:
 
 
 def _check_interval(source: Source, value: Token, unit: Token) -> None:
-    if value.token_type == TokenType.STRING and re.search("[A-Za-z]", value.text):
-        if not _NUMBER_AND_UNIT.fullmatch(value.text):
-            raise source.error(value, f"INTERVAL '{value.text}' is not understood", _SHAPE)
-    elif unit.token_type == TokenType.IDENTIFIER or unit.text.upper() in _ABBREVIATIONS:
-        hint = f"write the unit out, without quotes: INTERVAL '3' {_ABBREVIATIONS.get(unit.text.upper(), 'MONTH')}"
-        raise source.error(unit, f"{unit.text} is a name, not the unit of an INTERVAL", hint)
+    if value.token_type == TokenType.STRING and _EXPONENT.fullmatch(value.text):  # 1 and the unit E, to sqlglot
+        raise source.unsupported(value, f"INTERVAL '{shortened(value.text)}'", "write the number out")
+    is_text = value.token_type == TokenType.STRING and not _NUMBER.fullmatch(value.text)
+    if is_text and _PARTS.fullmatch(value.text):
+        hint = _AGO if value.text.lower().rstrip().endswith("ago") else _ONE_PART
+        raise source.unsupported(value, f"INTERVAL '{shortened(value.text)}'", hint)
+    if is_text and not _NUMBER_AND_UNIT.fullmatch(value.text):
+        raise source.error(value, f"INTERVAL '{shortened(value.text)}' is not understood", _SHAPE)
+    if not is_text and (unit.token_type == TokenType.IDENTIFIER or unit.text.upper() in _ABBREVIATIONS):
+        raise source.unsupported(unit, f"{unit.text}, a name, for the unit of an INTERVAL", _UNITS)
 
 
 def interval(source: Source, node: exp.Interval) -> tuple[int, int]:
@@ -52,12 +65,11 @@ def interval(source: Source, node: exp.Interval) -> tuple[int, int]:
     unit = node.text("unit").upper()
     unit = unit if unit in _MONTHS or unit in _MICROSECONDS else unit.removesuffix("S")
     if unit not in _MONTHS and unit not in _MICROSECONDS:
-        hint = "write INTERVAL '3' MONTH, or DAY, HOUR, …"
-        raise source.error(node, f"INTERVAL {count} {unit or '?'} is not understood", hint)
+        raise source.unsupported(node, f"INTERVAL with {f'the unit {unit}' if unit else 'no unit'}", _UNITS)
     microseconds, divisible = count * _MICROSECONDS.get(unit, 1), unit in _DIVISIBLE
     if (microseconds if divisible else count).denominator != 1:  # in DuckDB '1.5' DAY is a day, '1.5 days' are 36 hours
         part = f"a fraction of one {'MICROSECOND' if divisible else unit} in an INTERVAL"
-        hint = "databases differ here; write whole units: INTERVAL '36' HOUR for a day and a half"
+        hint = "databases differ in what it means: write whole units"
         raise source.unsupported(node, part, hint)
     return (int(count) * _MONTHS[unit], 0) if unit in _MONTHS else (0, int(microseconds))
 
@@ -70,5 +82,7 @@ def _count(source: Source, node: exp.Interval) -> Fraction:
     if not isinstance(literal, exp.Literal):
         raise source.unsupported(node, "an INTERVAL that is not a literal", "write INTERVAL '3' MONTH")
     if not _NUMBER.fullmatch(literal.this):
-        raise source.error(node, f"INTERVAL '{literal.this}' is not understood", _SHAPE)
+        raise source.error(node, f"INTERVAL '{shortened(literal.this)}' is not understood", _SHAPE)
+    if not -_GREATEST < float(literal.this) < _GREATEST:  # before Python writes it out
+        raise source.unsupported(node, "an INTERVAL this long", "use a shorter INTERVAL")
     return sign * Fraction(literal.this)

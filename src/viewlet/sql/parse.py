@@ -6,7 +6,7 @@ Both are taken out of the text by overwriting them with as many characters, so e
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
@@ -51,7 +51,8 @@ class Statement:
 
 def parse(source: Source, after: int = 0) -> Iterator[Statement]:
     """The statements of a script but for the first ``after``, one at a time: an error never hides those before it."""
-    for tokens in islice(_split(_tokenize(source, source.text)), after, None):
+    source.tokens = _tokenize(source, source.text)
+    for tokens in islice(_split(source.tokens), after, None):
         source.statement = tokens[0].start
         yield _parse_statement(source, tokens)
 
@@ -70,7 +71,7 @@ def _tokenize(source: Source, text: str) -> list[Token]:
         ) from error
 
 
-def _split(tokens: list[Token]) -> Iterator[list[Token]]:
+def _split(tokens: Sequence[Token]) -> Iterator[list[Token]]:
     chunk: list[Token] = []
     for token in tokens:
         if token.token_type == TokenType.SEMICOLON:
@@ -221,10 +222,8 @@ def _syntax_error(source: Source, error: ParseError) -> SqlError:
     line, column = source.line_column(max(offset, 0))
     near = f" near {word!r}" if word.strip() else ""
     why = str(found.get("description") or error).rstrip(".").lower()
-    return SqlError(
-        f"syntax error{near}: {'something is missing' if '<class' in why else why}",
-        source=source.text,
-        line=line,
-        column=column,
-        hint="check the spelling of the keywords, the commas and the parentheses before this place",
-    )
+    hint = "check the spelling of the keywords, the commas and the parentheses before this place"
+    if "<token" in why:  # sqlglot's own account of one
+        why, hint = f"a name was expected here, and {word} is a keyword", f'choose another name, or quote it: "{word}"'
+    message = f"syntax error{near}: {'something is missing' if '<class' in why else why}"
+    return SqlError(message, source=source.text, line=line, column=column, hint=hint)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -146,6 +146,33 @@ class Scope:
             tables = sorted({f.table for f in fields})
             hint = did_you_mean(table, tables, f"the tables here are: {', '.join(tables) or 'none'}")
             return self.session.source.error(node, f"there is no table {table} in this query", hint)
+        if not table and (refused := self._not_a_column(node, {f.table for f in fields})):
+            return self.session.source.unsupported(node, *refused)
         names = list(dict.fromkeys(f.name for f in fields if f.is_in(table)))
         hint = did_you_mean(node.name.lower(), names, f"the columns here are: {', '.join(names) or 'none'}")
         return self.session.source.error(node, f"there is no column {node.sql()}", hint)
+
+    def _not_a_column(self, node: exp.Column, tables: Collection[str]) -> tuple[str, str] | None:
+        """What DuckDB knows by a plain name beside columns."""
+        name = node.name.lower()
+        if _is_alias(node):
+            return f"the alias {name} in another expression", f"write out what {name} stands for"
+        if name in tables:
+            return f"a whole row ({name}) as a value", "name the columns"
+        if name in ("rowid", "user", "session_user"):
+            return name, "keep it as a column of its own"
+        return None
+
+
+def _is_alias(node: exp.Column) -> bool:
+    """Whether a SELECT item before this place, or any of them for WHERE, is called so."""
+    query = node.find_ancestor(exp.Select)
+    part: exp.Expr = node
+    if query is None:
+        return False
+    while part.parent is not query and part.parent is not None:
+        part = part.parent
+    items = query.expressions
+    before = items[: items.index(part)] if part in items else items
+    known = part in items or isinstance(part, (exp.Where, exp.Having, exp.Group))
+    return known and any(isinstance(e, exp.Alias) and e.alias.lower() == node.name.lower() for e in before)

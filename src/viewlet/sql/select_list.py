@@ -9,9 +9,10 @@ from sqlglot import exp
 
 from viewlet.algebra.query import Query, join
 from viewlet.algebra.terms import Term
+from viewlet.errors import shortened
 from viewlet.sql.aggregate import GroupedScope, Grouping, bound
 from viewlet.sql.expr import Expr, rounded, variable
-from viewlet.sql.expression import boolean, expression
+from viewlet.sql.expression import boolean, expression, output
 from viewlet.sql.scope import Scope
 from viewlet.sql.source import did_you_mean
 from viewlet.sql.unsupported import only
@@ -58,7 +59,7 @@ def _has_aggregate(node: exp.Expr) -> bool:
 
 def plain_columns(tree: exp.Select, found: Block) -> tuple[OutputColumn, ...]:
     named = _select_list(tree, found.scope)
-    return tuple(OutputColumn(name, expression(node, found.scope)) for name, node in named)
+    return tuple(OutputColumn(name, output(node, found.scope)) for name, node in named)
 
 
 def aggregation(tree: exp.Select, found: Block, at_top: bool = False) -> Aggregation:
@@ -68,7 +69,7 @@ def aggregation(tree: exp.Select, found: Block, at_top: bool = False) -> Aggrega
     aliases = {e.alias.lower(): e.this for e in tree.expressions if isinstance(e, exp.Alias)}
     base, grouping = found.scope, replace(grouping, at_top=at_top)
     scope = GroupedScope(base.session, base.fields, base.outer, base.common, base, grouping, keys)
-    columns = tuple(OutputColumn(name, expression(node, scope)) for name, node in items)
+    columns = tuple(OutputColumn(name, output(node, scope)) for name, node in items)
     having = tree.args.get("having")
     condition = boolean(having.this, replace(scope, aliases=aliases)) if having is not None else None
     return Aggregation(grouping, columns, condition)
@@ -91,11 +92,12 @@ def _grouping(tree: exp.Select, found: Block, items: list[tuple[str, exp.Expr]])
 def _group_item(node: exp.Expr, scope: Scope, items: list[tuple[str, exp.Expr]]) -> exp.Expr:
     """GROUP BY 1 and GROUP BY alias mean a SELECT item; a column of FROM comes before an alias."""
     if isinstance(node, exp.Literal) and not node.is_string:
-        place = int(node.this) if node.this.isdigit() else 0
-        if not 1 <= place <= len(items):
+        places = {str(i): item for i, (_, item) in enumerate(items, 1)}
+        if node.this not in places:
             hint = f"number the SELECT items from 1 to {len(items)}"
-            raise scope.session.source.error(node, f"there is no SELECT item {node.this}", hint)
-        return items[place - 1][1]
+            source = scope.session.source
+            source.refuse(source.error(node, f"there is no SELECT item {shortened(node.this)}", hint))
+        return places.get(node.this, exp.Null())
     if isinstance(node, exp.Column) and not node.table and scope.own(node) is None:
         return next((item for name, item in items if name == node.name.lower()), node)
     return node
@@ -110,7 +112,9 @@ def _select_list(tree: exp.Select, scope: Scope) -> list[tuple[str, exp.Expr]]:
         for name, node in _expanded(item, scope, i + 1):
             taken = {n for n, _ in result}
             if name in taken and isinstance(item, exp.Alias):
-                raise scope.session.source.error(item, f"two columns are named {name}", "give each its own name: AS …")
+                hint = "give each its own name: AS …"
+                source = scope.session.source
+                source.refuse(source.unsupported(item, f"the name {name} for two columns", hint))
             numbered = chain((name,), (f"{name}_{k}" for k in count(1)))
             unique = next(n for n in numbered if n not in taken)
             result.append((unique, node))

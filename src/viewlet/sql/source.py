@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import Token
+from sqlglot.tokenizer_core import Token, TokenType
 
 from viewlet.errors import Error, SqlError, UnsupportedError
 
 Place = exp.Expr | Token
+_OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET)
+_CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET)
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_PLAIN = (exp.Binary, exp.Cast, exp.Case, exp.Array, exp.Struct)  # functions to sqlglot that no name is written for
 
 
 def script_text(script: object) -> str:
     """A script as given, without the byte order mark that some editors put in front."""
     if not isinstance(script, str):
         raise Error(f"a script is a str, not {type(script).__name__}")
-    return script.removeprefix("\ufeff")
+    script = script.removeprefix("\ufeff")
+    lone = re.search("[\ud800-\udfff]", script)
+    if lone is not None:
+        source = Source(re.sub("[\ud800-\udfff]", "\ufffd", script))  # what can be shown
+        line, column = source.line_column(lone.start())
+        message = f"{lone[0]!a} is half of a character"
+        hint = "read the script as what it is encoded in, such as UTF-8"
+        raise SqlError(message, source=source.text, line=line, column=column, hint=hint)
+    return script
 
 
 class Source:
@@ -27,6 +40,14 @@ class Source:
     def __init__(self, text: str) -> None:
         self.text = text
         self.statement = 0  # where the statement begins that is being read
+        self.tokens: Sequence[Token] = ()  # of the whole text
+        self.noted: list[SqlError] | None = None  # where all that is refused is wanted, not only the first
+
+    def refuse(self, error: SqlError) -> None:
+        """Raise it; where all refusals are wanted, note it, and whoever calls goes on as if it were not there."""
+        if self.noted is None:
+            raise error
+        self.noted.append(error)
 
     def error(self, place: Place, message: str, hint: str) -> SqlError:
         line, column = self.line_column(self.start(place))
@@ -52,6 +73,59 @@ class Source:
         places = [m.start() for m in re.finditer(rf"\b{re.escape(word)}\b", self.text[:before], re.IGNORECASE)]
         return places[-1] if places else before
 
+    def called(self, node: exp.Expr) -> Token | None:
+        """The name of the function that a node is a call of, as it is written."""
+        at = self._token(node) if "start" in node.meta or _has_no_position(node) else None
+        if at is None or self.tokens[at + 1 : at + 2] == [] or self.tokens[at + 1].token_type != TokenType.L_PAREN:
+            return None
+        return self.tokens[at] if _WORD.fullmatch(self.tokens[at].text) else None
+
+    def _token(self, node: exp.Expr) -> int | None:
+        """Where the node begins among the tokens; of some functions sqlglot keeps no position but their arguments'."""
+        if "start" in node.meta:
+            return bisect_left(self.tokens, node.meta["start"], key=lambda t: t.start)
+        begins = [at for child in node.iter_expressions() if (at := self._token(child)) is not None]
+        if not begins or not _has_no_position(node):
+            return min(begins, default=None)
+        return self._name_before(min(begins))
+
+    def _name_before(self, at: int) -> int:
+        """The word in front of the parenthesis that is open at a token."""
+        depth = 0
+        for i in range(at - 1, 0, -1):
+            kind = self.tokens[i].token_type
+            depth += (kind in _CLOSING) - (kind in _OPENING)
+            if depth < 0 and _WORD.fullmatch(self.tokens[i - 1].text):
+                return i - 1
+            depth = max(depth, 0)
+        return at
+
+    def has_word(self, word: str) -> bool:
+        return any(token.text.upper() == word.upper() for token in self.tokens)
+
+    def span(self, node: exp.Expr) -> str:
+        """The text from the first to the last part of a node that has a position."""
+        ends = [n.meta["end"] for n in node.walk() if "end" in n.meta]
+        return self.text[self.start(node) : max(ends, default=-1) + 1]
+
+    def calls(self, start: int) -> Iterator[str]:
+        """The words from ``start`` to the end of the statement, each with what stands in brackets right after it."""
+        for i in range(bisect_left(self.tokens, start, key=lambda t: t.start), len(self.tokens)):
+            if self.tokens[i].token_type == TokenType.SEMICOLON:
+                return
+            yield self.text[self.tokens[i].start : self.tokens[self._closing(i)].end + 1]
+
+    def _closing(self, i: int) -> int:
+        """The last token of what begins at token ``i``: ``f``, ``f(…)``, ``t[]``."""
+        depth, end = 0, i
+        for j in range(i + 1, len(self.tokens)):
+            kind = self.tokens[j].token_type
+            depth += (kind in _OPENING) - (kind in _CLOSING)
+            if depth < 0 or (depth == 0 and kind not in _CLOSING):
+                break
+            end = j
+        return end
+
     def line_column(self, offset: int) -> tuple[int, int]:
         """Both from 1."""
         before = self.text[:offset]
@@ -75,6 +149,11 @@ class Source:
                 break
             at = end + len(closers[opener])
         return self.line_column(min(at, max(len(self.text) - 1, 0)))
+
+
+def _has_no_position(node: exp.Expr) -> bool:
+    """A function that is parsed by a rule of its own: STRING_AGG, EXTRACT, TRIM, MIN, …"""
+    return isinstance(node, exp.Func) and not isinstance(node, _PLAIN) and "start" not in node.meta
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:

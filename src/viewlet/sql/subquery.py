@@ -29,7 +29,7 @@ from viewlet.sql.table import block, table, unwrapped
 from viewlet.sql.types import alike, common_type
 
 LONG_LIST = 16  # shorter ones are compared one by one, and may be ranges of an ordered path
-_SCALAR_HINT = "select one aggregate without GROUP BY, so that there is exactly one value: (SELECT SUM(x) FROM …)"
+_SCALAR_HINT = "where it has at most one row, aggregate that: (SELECT MAX(x) FROM …), without GROUP BY"
 
 
 def _inside(scope: Scope) -> Scope:
@@ -90,7 +90,7 @@ def _in(node: exp.Expr, scope: Scope) -> Expr:
     if node.args.get("unnest") or node.args.get("field"):
         raise scope.session.source.unsupported(node, "IN without a list", "write IN (1, 2) or IN (SELECT …)")
     if not node.expressions:
-        raise scope.session.source.error(node, "this IN list is empty", "name at least one value")
+        raise scope.session.source.unsupported(node, "an empty IN list", "name at least one value")
     value, *options = alike([expression(item, scope) for item in (node.this, *node.expressions)])
     pairs = [matched(node, scope, value, option) for option in options]
     return _listed(pairs) or disjunction([compared("=", *pair) for pair in pairs])

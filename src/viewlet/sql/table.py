@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from viewlet.algebra.query import Bind, Exists, Query, Rel, Value, join, outputs, rename, sum_, union
 from viewlet.algebra.terms import Var
+from viewlet.errors import SqlError
 from viewlet.sql.aggregate import bound
 from viewlet.sql.expr import Expr, compared, holds, merge, rounded, variable
 from viewlet.sql.expression import boolean, matched, unified
@@ -19,20 +20,26 @@ from viewlet.sql.source import did_you_mean
 from viewlet.sql.unsupported import only, refuse_join
 
 _SELECT_PARTS = frozenset({"expressions", "from_", "joins", "where", "group", "having", "distinct", "with_"})
-_SELECT_HINTS = {
+SELECT_HINTS = {
     "order": ("ORDER BY", "a view has no order: sort when you read it"),
     "limit": ("LIMIT", "a view keeps every row: limit when you read it"),
     "offset": ("OFFSET", "a view keeps every row: limit when you read it"),
-    "qualify": ("QUALIFY", "compare with a correlated subquery in WHERE"),
-    "windows": ("WINDOW", "compare with a correlated subquery"),
-    "sample": ("SAMPLE", "leave it out"),
-    "laterals": ("LATERAL", "write a correlated subquery in SELECT or WHERE"),
+    "qualify": ("QUALIFY", "a view keeps every row: choose when you read it"),
+    "windows": ("WINDOW", "write OVER where it is used"),
+    "sample": ("SAMPLE", "a view keeps every row: sample when you read it"),
+    "laterals": (
+        "LATERAL",
+        "where it is one aggregate, write it in SELECT: (SELECT MAX(y.v) FROM t y WHERE y.k = x.k)",
+    ),
 }
-_SET_HINTS = {
-    exp.Union: ("UNION", "write UNION ALL inside SELECT DISTINCT * FROM (…)"),
-    exp.Intersect: ("INTERSECT", "write SELECT DISTINCT … WHERE EXISTS (…)"),
-    exp.Except: ("EXCEPT", "write SELECT DISTINCT … WHERE NOT EXISTS (…)"),
+_SIDES = "(SELECT a, 0 AS side FROM … UNION ALL SELECT a, 1 FROM …) t GROUP BY a HAVING"
+SET_HINTS = {
+    exp.Union: ("UNION", "write SELECT DISTINCT * FROM (SELECT … UNION ALL SELECT …) t"),
+    exp.Intersect: ("INTERSECT", f"write SELECT a FROM {_SIDES} MIN(side) = 0 AND MAX(side) = 1"),
+    exp.Except: ("EXCEPT", f"write SELECT a FROM {_SIDES} MAX(side) = 0"),
 }
+_RECURSIVE = "leave RECURSIVE out where no query of it reads itself"
+SET_ALL = "keep both sides as views, and compare when you read them"
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,7 @@ def table(tree: exp.Expr, scope: Scope) -> Table:
 def unwrapped(tree: exp.Expr, session: Session) -> exp.Expr:
     """The query inside parentheses."""
     while isinstance(tree, exp.Subquery):
-        only(session.source, tree, frozenset({"this"}), _SELECT_HINTS)
+        only(session.source, tree, frozenset({"this"}), SELECT_HINTS)
         tree = tree.this
     return tree
 
@@ -74,7 +81,8 @@ def unwrapped(tree: exp.Expr, session: Session) -> exp.Expr:
 def is_distinct(tree: exp.Select, session: Session) -> bool:
     clause = tree.args.get("distinct")
     if clause is not None and clause.args.get("on"):
-        raise session.source.unsupported(clause, "DISTINCT ON", "write SELECT DISTINCT, or GROUP BY", "DISTINCT")
+        hint = "a view keeps every row: choose when you read it"
+        session.source.refuse(session.source.unsupported(clause, "DISTINCT ON", hint, "DISTINCT"))
     return clause is not None
 
 
@@ -109,7 +117,7 @@ def _grouped_table(found: Aggregation, names: Names) -> Table:
 
 def block(tree: exp.Select, outer: Scope) -> Block:
     source = outer.session.source
-    only(source, tree, _SELECT_PARTS, _SELECT_HINTS)
+    only(source, tree, _SELECT_PARTS, SELECT_HINTS)
     scope = Scope(outer.session, (), outer.outer, with_common(tree, outer))
     factors: tuple[Query, ...] = ()
     start = tree.args.get("from_")
@@ -131,7 +139,7 @@ def with_common(tree: exp.Expr, scope: Scope) -> Mapping[str, CommonTable]:
     if clause is None:
         return common
     if clause.args.get("recursive"):
-        raise scope.session.source.unsupported(clause, "WITH RECURSIVE", "write the levels out as joins", "RECURSIVE")
+        raise scope.session.source.unsupported(clause, "WITH RECURSIVE", _RECURSIVE, "RECURSIVE")
     for node in clause.expressions:
         common[node.alias.lower()] = CommonTable(node, dict(common), scope.outer)
     return common
@@ -140,7 +148,7 @@ def with_common(tree: exp.Expr, scope: Scope) -> Mapping[str, CommonTable]:
 def _join(node: exp.Join, scope: Scope) -> tuple[tuple[Query, ...], Scope]:
     source = scope.session.source
     refuse_join(source, node)
-    only(source, node, frozenset({"this", "on", "using", "kind"}), {})
+    only(source, node, frozenset({"this", "on", "using", "kind", "side", "method"}), {})
     factors, both = _from_item(node.this, scope)
     if node.args.get("on") is not None:
         factors += holds(boolean(node.args["on"], both))
@@ -165,10 +173,13 @@ def _using(name: exp.Expr, left: Scope, both: Scope) -> tuple[tuple[Query, ...],
 
 def _from_item(node: exp.Expr, scope: Scope) -> tuple[tuple[Query, ...], Scope]:
     source = scope.session.source
+    if isinstance(node, exp.Lateral):
+        raise source.unsupported(node, *SELECT_HINTS["laterals"])
     if not isinstance(node, (exp.Table, exp.Subquery)):
         raise source.unsupported(node, node.key.upper(), "FROM takes tables, views and subqueries")
     if isinstance(node.this, exp.Table):
-        raise source.unsupported(node, "a JOIN in parentheses", "leave out the parentheses")
+        what = "a JOIN in parentheses" if node.this.args.get("joins") else "a table in parentheses"
+        raise source.unsupported(node, what, "leave out the parentheses")
     only(source, node, frozenset({"this", "alias", "db", "catalog"}), {})
     alias = node.alias.lower() or (node.name.lower() if isinstance(node, exp.Table) else "")
     if any(alias == f.table for f in scope.fields):
@@ -252,16 +263,31 @@ def _union_all(tree: exp.SetOperation, scope: Scope) -> Table:
     """Q₁ + Q₂ over common variables."""
     source = scope.session.source
     if not isinstance(tree, exp.Union) or tree.args.get("distinct"):
-        construct, hint = _SET_HINTS[type(tree)]
-        raise source.unsupported(tree.expression, construct, hint, construct)
-    only(source, tree, frozenset({"this", "expression", "distinct", "with_"}), _SELECT_HINTS)
-    inner = replace(scope, common=with_common(tree, scope))
-    branches = [table(side, inner) for side in (tree.this, tree.expression)]
+        word, hint = SET_HINTS[type(tree)]
+        construct, hint = (word, hint) if tree.args.get("distinct") else (f"{word} ALL", SET_ALL)
+        source.refuse(source.unsupported(tree.expression, construct, hint, word))
+    only(source, tree, frozenset({"this", "expression", "distinct", "with_"}), SELECT_HINTS)
+    branches = _branches(tree, replace(scope, common=with_common(tree, scope)))
     widths = [len(b.columns) for b in branches]
     if widths[0] != widths[1]:
         message = f"UNION ALL of {widths[0]} and {widths[1]} columns"
         raise source.error(tree.expression, message, "SELECT as many columns on both sides")
     return _added(tree, scope, branches)
+
+
+def _branches(tree: exp.SetOperation, scope: Scope) -> list[Table]:
+    """Both sides; what is wrong with the first does not hide the second."""
+    found: list[Table] = []
+    failed: SqlError | None = None
+    for side in (tree.this, tree.expression):
+        try:
+            found.append(table(side, scope))
+        except SqlError as error:
+            scope.session.source.refuse(error)
+            failed = error
+    if failed is not None:
+        raise failed
+    return found
 
 
 def _added(tree: exp.Expr, scope: Scope, branches: list[Table]) -> Table:

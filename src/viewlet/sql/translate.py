@@ -30,6 +30,18 @@ class Translation:
             line, column = text.line_column(text.statement)
             raise SqlError(TOO_DEEP, source=text.text, line=line, column=column, hint=TOO_DEEP_HINT) from None
 
+    def refusals(self, source: str) -> list[SqlError]:
+        """All that is wrong with the view that follows in ``source``, by place; :meth:`followed` raises the first."""
+        text = Source(script_text(source))
+        text.noted = []
+        try:
+            statement = next(parse(text, after=len(self.catalog.names)))
+            result(Session(text, self.catalog, self.script.dialect, Names()), statement)
+        except SqlError as error:
+            text.noted.append(error)
+        distinct = {(e.line or 0, e.column or 0, e.message): e for e in reversed(text.noted)}
+        return [distinct[place] for place in sorted(distinct)]
+
 
 def nothing(dialect: Dialect) -> Translation:
     """The translation of an empty script."""

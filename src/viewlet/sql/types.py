@@ -13,10 +13,11 @@ from viewlet.schema import BIGINT, DATE, DOUBLE, INTEGER, TIMESTAMP, VARCHAR, Ty
 from viewlet.sql.expr import Expr, constant, rounded, strict
 
 MAX_PRECISION = 38
+LONGEST_SHIFT = (dt.date.max - dt.date.min).days  # that a date can take and still be one
 # DuckDB's SUM of integers has 38 digits: for us a BIGINT, but a DECIMAL beside it has as many places as in DuckDB
 _WIDE = Type("BIGINT", MAX_PRECISION)
-_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
-_TIMESTAMP = re.compile(_DATE.pattern + r"(?:[ T](\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?)?")
+_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)
+_TIMESTAMP = re.compile(_DATE.pattern + r"(?:[ T](\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?)?", re.ASCII)
 _INTEGER_DIGITS = {"INTEGER": 10, "BIGINT": 19}
 
 
@@ -97,14 +98,17 @@ def sum_type(type_: Type) -> Type:
 
 def number_literal(text: str) -> Expr | None:
     """1 is INTEGER or BIGINT, 1.5 DECIMAL, 1e3 DOUBLE; None where it does not fit."""
+    text = text.replace("_", "")
     if "e" in text.lower():
         value = float(text)
         return constant(number(Fraction(value)), DOUBLE) if math.isfinite(value) else None
+    whole, _, places = text.partition(".")
+    digits = max(len(whole) + len(places), 1)  # 0.5 is a DECIMAL(2,1)
+    if digits > MAX_PRECISION:  # looked at first: Python reads no number of thousands of digits
+        return None
     exact = Fraction(text)
     if "." in text:
-        whole, _, places = text.partition(".")
-        digits = max(len(whole) + len(places), 1)  # 0.5 is a DECIMAL(2,1)
-        return constant(number(exact), decimal(digits, len(places))) if digits <= MAX_PRECISION else None
+        return constant(number(exact), decimal(digits, len(places)))
     if exact >= 2**63:
         return None
     return constant(number(exact), INTEGER if exact < 2**31 else BIGINT)
@@ -141,10 +145,17 @@ def retag(term: Term, type_: Type) -> Term:
     """A constant that was computed as a number shows as the date or time it is, if there is such a day."""
     if not isinstance(term, Const) or not isinstance(term.value, int) or type_.kind not in ("DATE", "TIMESTAMP"):
         return term
-    days = term.value if type_.kind == "DATE" else term.value // MICROSECONDS_PER_DAY
-    if not dt.date.min.toordinal() <= days + EPOCH.toordinal() <= dt.date.max.toordinal():
+    if not is_in_calendar(term, type_):
         return term
     return date(term.value) if type_.kind == "DATE" else timestamp(term.value)
+
+
+def is_in_calendar(term: Term, type_: Type) -> bool:
+    """No constant day before the year 1 or after 9999, which no value can be."""
+    if not isinstance(term, Const) or not isinstance(term.value, int) or type_.kind not in ("DATE", "TIMESTAMP"):
+        return True
+    days = term.value if type_.kind == "DATE" else term.value // MICROSECONDS_PER_DAY
+    return dt.date.min.toordinal() <= days + EPOCH.toordinal() <= dt.date.max.toordinal()
 
 
 def retagged(expr: Expr) -> Expr:
@@ -250,3 +261,35 @@ def shift(expr: Expr, months: int, microseconds: int) -> Expr:
 def negated(expr: Expr) -> Expr:
     assert expr.type is not None
     return strict("*", expr.type, constant(number(-1), INTEGER), expr)
+
+
+_BOOLEANS = frozenset({"true", "false", "t", "f", "1", "0", "yes", "no", "y", "n", "on", "off"})
+_LIKE_A_DATE = re.compile(r"-?\d+[-/ ]\d+[-/ ]\d+.*|[-+]?inf(inity)?|epoch", re.ASCII | re.IGNORECASE)
+
+
+def casts_implicitly(left: Expr, right: Expr) -> bool:
+    """Whether DuckDB casts one of two types that have nothing in common to the other: valid there, not taken here."""
+    if left.is_string_literal or right.is_string_literal:
+        literal, other = (left, right) if left.is_string_literal else (right, left)
+        assert isinstance(literal.term, Const)
+        return _reads_as(str(literal.term.value), other.type)
+    kinds = {e.type.kind for e in (left, right) if e.type is not None}
+    return not kinds & {"DATE", "TIMESTAMP"}
+
+
+def _reads_as(text: str, type_: Type | None) -> bool:
+    if type_ is None or type_ == VARCHAR:
+        return True
+    if type_.kind in ("DATE", "TIMESTAMP"):
+        return is_other_moment(text)
+    if type_.is_numeric:
+        return re.fullmatch(r"\s*[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?\s*", text, re.ASCII | re.IGNORECASE) is not None
+    return text.strip().lower() in _BOOLEANS
+
+
+def is_other_moment(text: str) -> bool:
+    """A date or time in a form, or of a year, that DuckDB has and we have not; '1995-02-30' is none."""
+    found = _TIMESTAMP.fullmatch(text.strip())
+    return _LIKE_A_DATE.fullmatch(text.strip()) is not None and (
+        found is None or found[1] == "0000" or found[4] == "24"
+    )

@@ -9,26 +9,36 @@ from viewlet.sql.source import Source
 
 _AGGREGATES = "the aggregates are SUM, COUNT, AVG, MIN and MAX"
 _FUNCTIONS = "the functions are SUM, COUNT, AVG, MIN, MAX, COALESCE, NULLIF, ABS and CASE"
-_NODES: dict[type[exp.Expr], tuple[str, str]] = {
-    exp.Window: ("a window function (OVER)", "compare with a correlated subquery: (SELECT SUM(…) FROM … WHERE …)"),
-    exp.Filter: ("FILTER", "write SUM(CASE WHEN condition THEN value END)"),
-    exp.Like: ("LIKE", "compare with =, IN, or a range: x >= 'ab' AND x < 'ac'"),
-    exp.ILike: ("ILIKE", "compare with = or IN"),
-    exp.SimilarTo: ("SIMILAR TO", "compare with = or IN"),
-    exp.RegexpLike: ("a regular expression", "compare with = or IN"),
-    exp.DPipe: ("||", "keep the parts as columns of their own"),
+_BEFORE = "compute it before the insert, as a column of its own"
+_PARTS = "the parts of a query are WITH, SELECT, FROM, WHERE, GROUP BY, HAVING and UNION ALL"
+NODES: dict[type[exp.Expr], tuple[str, str]] = {
+    exp.Window: (
+        "a window function (OVER)",
+        "for SUM(v) OVER (PARTITION BY k) write "
+        "(SELECT SUM(y.v) FROM t y WHERE y.k = x.k OR (y.k IS NULL AND x.k IS NULL))",
+    ),
+    exp.Filter: (
+        "FILTER",
+        "put the condition inside: SUM(CASE WHEN condition THEN x END), "
+        "or COUNT(CASE WHEN condition THEN 1 END) for COUNT(*)",
+    ),
+    exp.Like: ("LIKE", "a prefix is a range: for x LIKE 'ab%' write x >= 'ab' AND x < 'ac'"),
+    exp.ILike: ("ILIKE", _BEFORE),
+    exp.SimilarTo: ("SIMILAR TO", _BEFORE),
+    exp.RegexpLike: ("a regular expression", _BEFORE),
+    exp.DPipe: ("||", _BEFORE),
     exp.Mod: ("%", "the operators are + - * /"),
     exp.IntDiv: ("//", "the operators are + - * /"),
-    exp.NullSafeEQ: ("IS NOT DISTINCT FROM", "write x = y OR (x IS NULL AND y IS NULL)"),
-    exp.NullSafeNEQ: ("IS DISTINCT FROM", "write x <> y OR (x IS NULL) <> (y IS NULL)"),
-    exp.Any: ("ANY", "use EXISTS (SELECT … WHERE comparison)"),
-    exp.All: ("ALL", "use NOT EXISTS (SELECT … WHERE the opposite)"),
-    exp.TryCast: ("TRY_CAST", "only casts that cannot fail work: CAST(x AS DOUBLE)"),
+    exp.NullSafeEQ: ("IS NOT DISTINCT FROM", "write COALESCE(x = y, x IS NULL AND y IS NULL)"),
+    exp.NullSafeNEQ: ("IS DISTINCT FROM", "write COALESCE(x <> y, (x IS NULL) <> (y IS NULL))"),
+    exp.TryCast: ("TRY_CAST", "only casts that cannot fail work, and those are written CAST"),
     exp.Interval: ("an INTERVAL on its own", "add it to a DATE or TIMESTAMP"),
-    exp.Tuple: ("a row value (a, b)", "compare the columns one by one"),
     exp.Placeholder: ("a parameter", "write the value"),
     exp.Parameter: ("a parameter", "write the value"),
-    exp.Distinct: ("DISTINCT with several arguments", "count one column: COUNT(DISTINCT x)"),
+    exp.Distinct: (
+        "DISTINCT with several arguments",
+        "count the rows of a subquery: SELECT COUNT(*) FROM (SELECT DISTINCT a, b FROM …) t",
+    ),
     exp.Rollup: ("ROLLUP", "write one view for each level"),
     exp.Cube: ("CUBE", "write one view for each grouping"),
     exp.GroupingSets: ("GROUPING SETS", "write one view for each grouping"),
@@ -37,15 +47,44 @@ _NODES: dict[type[exp.Expr], tuple[str, str]] = {
 }
 
 
-_NO_POSITION = (exp.Max, exp.Min, exp.Any, exp.All, exp.Rollup, exp.Cube)
-_JOINS = {
-    "NATURAL": "name the columns: JOIN … ON a.x = b.x",
-    "SEMI": "write WHERE EXISTS (SELECT …)",
-    "ANTI": "write WHERE NOT EXISTS (SELECT …)",
-    "ASOF": "join inner with a correlated subquery in ON",
-    "POSITIONAL": "join on a column of both sides",
+_EXPRESSIONS = "use comparisons, + - * /, CASE, COALESCE, NULLIF and ABS"
+_WRAPPERS = (exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)  # around an aggregate
+# what is written for a node; of several, the first that is there
+_SPELLED: dict[type[exp.Expr], tuple[str, ...]] = {
+    exp.Like: ("~~",),
+    exp.ILike: ("~~*",),
+    exp.Pow: ("**", "^"),
+    exp.BitwiseAnd: ("&",),
+    exp.BitwiseOr: ("|",),
+    exp.BitwiseLeftShift: ("<<",),
+    exp.BitwiseRightShift: (">>",),
+    exp.BitwiseNot: ("~",),
+    exp.StartsWith: ("^@",),
+    exp.Glob: ("GLOB",),
+    exp.Escape: ("ESCAPE",),
+    exp.Collate: ("COLLATE",),
+    exp.JSONExtract: ("->",),
+    exp.JSONExtractScalar: ("->>",),
+    exp.Bracket: ("a part in brackets: x[…]",),
+    exp.Array: ("a list […]",),
+    exp.Struct: ("a struct {…}",),
+    exp.Dot: ("a field of a struct",),
+    exp.AtTimeZone: ("AT TIME ZONE",),
+    exp.WithinGroup: ("WITHIN GROUP",),
+    exp.ByteString: ("E'…'",),
+    exp.RawString: ("$$…$$",),
+    exp.PositionalColumn: ("a column by its place (#)",),
 }
-_OUTER_JOIN = "join inner, and add the rows without a partner by UNION ALL … WHERE NOT EXISTS (…)"
+_WORDS: dict[object, str] = {exp.Fetch: "FETCH", exp.Lock: "FOR", "pivots": "PIVOT"}  # of parts of a query
+_NO_POSITION = (exp.Max, exp.Min, exp.Any, exp.All, exp.Rollup, exp.Cube)
+JOINS = {
+    "NATURAL": "name the columns: JOIN … USING (x)",
+    "SEMI": "write WHERE EXISTS (SELECT 1 FROM … WHERE the condition)",
+    "ANTI": "write WHERE NOT EXISTS (SELECT 1 FROM … WHERE the condition)",
+    "ASOF": "find the partner before the insert",
+    "POSITIONAL": "rows have no order: number them before the insert, and join by the number",
+}
+OUTER_JOIN = "join inner, and add the rows without a partner by UNION ALL … WHERE NOT EXISTS (…)"
 
 
 def refuse_join(source: Source, node: exp.Join) -> None:
@@ -53,22 +92,59 @@ def refuse_join(source: Source, node: exp.Join) -> None:
     words = " ".join(filter(None, (node.method, node.side, node.kind))).upper().split()
     if words in ([], ["INNER"], ["CROSS"]):
         return
-    hint = next((_JOINS[word] for word in words if word in _JOINS), _OUTER_JOIN)
-    raise source.unsupported(node, f"{' '.join(words)} JOIN", hint, words[0])
+    hint = next((JOINS[word] for word in words if word in JOINS), OUTER_JOIN)
+    source.refuse(source.unsupported(node, f"{' '.join(words)} JOIN", hint, words[0]))
 
 
 def refuse(source: Source, node: exp.Expr) -> SqlError:
-    """The error for a node that no rule translates."""
-    if type(node) in _NODES:
-        construct, hint = _NODES[type(node)]
-        return source.unsupported(node, construct, hint, _own_keyword(node))
-    if isinstance(node, exp.Anonymous):
-        return source.unsupported(node, f"the function {node.name.upper()}", _FUNCTIONS)
-    if isinstance(node, exp.AggFunc):
-        return source.unsupported(node, f"the aggregate {node.sql_name()}", _AGGREGATES)
-    if isinstance(node, exp.Func):
-        return source.unsupported(node, f"the function {node.sql_name()}", _FUNCTIONS)
-    return source.unsupported(node, node.key.upper(), "use comparisons, + - * /, CASE, COALESCE, NULLIF and ABS")
+    """The error for a node that no rule translates, by the name that the user wrote."""
+    found = _by_place(node) or NODES.get(type(node))
+    if found is not None and not _is_respelled(source, node, found[0]):
+        return source.unsupported(node, *found, _own_keyword(node))
+    name = source.called(node)
+    if name is not None:
+        is_aggregate = isinstance(node.this if type(node) in _WRAPPERS else node, exp.AggFunc)
+        kind, hint = ("aggregate", _AGGREGATES) if is_aggregate else ("function", _FUNCTIONS)
+        return source.unsupported(name, f"the {kind} {name.text.upper()}", hint)
+    return source.unsupported(node, _spelled(source, node), _EXPRESSIONS)
+
+
+def _spelled(source: Source, node: exp.Expr) -> str:
+    known = _SPELLED.get(type(node), ())
+    if len(known) > 1:
+        known = tuple(sign for sign in known if sign in source.span(node))
+    word = node.sql("duckdb")  # CURRENT_DATE and the like
+    return known[0] if known else word if source.has_word(word) else "this expression"
+
+
+def _is_respelled(source: Source, node: exp.Expr, construct: str) -> bool:
+    """Written as a function (``mod(a, b)``) or by another sign (``a ~~ 'x'``)."""
+    if not isinstance(node, exp.Binary):
+        return False
+    return source.called(node) is not None or (type(node) in _SPELLED and construct not in source.span(node).upper())
+
+
+def _by_place(node: exp.Expr) -> tuple[str, str] | None:
+    """Those whose other form depends on what they stand in: it is to be an equal one, NULLs included."""
+    around = node.parent
+    match node:
+        case exp.Any():
+            if isinstance(around, exp.EQ):
+                return "ANY", "write x IN (SELECT y …)"
+            return "ANY", "as a condition of WHERE, not under NOT: EXISTS (SELECT 1 FROM … WHERE x < y)"
+        case exp.All():
+            if isinstance(around, exp.NEQ):
+                return "ALL", "write x NOT IN (SELECT y …)"
+            condition = "NOT EXISTS (SELECT 1 FROM … WHERE (x < y) IS NOT TRUE)"
+            return "ALL", f"as a condition of WHERE, not under NOT: {condition}"
+        case exp.Tuple():
+            if isinstance(around, exp.In):
+                where = "EXISTS (SELECT 1 FROM … y WHERE y.a = x.a AND y.b = x.b)"
+                return "a row value (a, b)", f"as a condition of WHERE, not under NOT: {where}"
+            if isinstance(around, exp.Distinct):
+                return "a row value (a, b)", NODES[exp.Distinct][1]
+            return "a row value (a, b)", "say column by column what is to be equal, and what of NULLs"
+    return None
 
 
 def _own_keyword(node: exp.Expr) -> str:
@@ -84,6 +160,9 @@ def only(source: Source, node: exp.Expr, allowed: frozenset[str], hints: dict[st
     for key, value in node.args.items():
         if not value or key in allowed:
             continue
-        construct, hint = hints.get(key, (key.strip("_").upper(), "leave it out"))
         place = value[0] if isinstance(value, list) else value
-        raise source.unsupported(place if isinstance(place, exp.Expr) else node, construct, hint, construct)
+        written = _WORDS.get(type(place), _WORDS.get(key, key.strip("_").replace("_", " ").upper()))
+        construct, hint = hints.get(key, (written, _PARTS))
+        construct = written if type(place) in _WORDS else construct
+        at = place if isinstance(place, exp.Expr) else node
+        source.refuse(source.unsupported(at, construct, hint, construct))

@@ -76,16 +76,14 @@ class PaperQuery(WorkloadQuery):
 
 
 def sum_of_nothing_is_zero(select: str) -> str:
-    """Dialect 'paper' in standard SQL: COALESCE(…, 0) around each SUM without GROUP BY, the only ones over nothing.
+    """Dialect 'paper' in standard SQL: COALESCE(…, 0) around each SUM and AVG; in a group all may be NULL.
 
-    >>> sum_of_nothing_is_zero("SELECT a, SUM(b) FROM r WHERE b < (SELECT SUM(c) FROM s) GROUP BY a")
-    'SELECT a, SUM(b) FROM r WHERE b < (SELECT COALESCE(SUM(c), 0) FROM s) GROUP BY a'
+    >>> sum_of_nothing_is_zero("SELECT a, SUM(b) FROM r WHERE b < (SELECT AVG(c) FROM s) GROUP BY a")
+    'SELECT a, COALESCE(SUM(b), 0) FROM r WHERE b < (SELECT COALESCE(AVG(c), 0) FROM s) GROUP BY a'
     """
     tree = sqlglot.parse_one(select, read="duckdb")
-    for aggregate in list(tree.find_all(exp.Sum)):
-        query = aggregate.find_ancestor(exp.Select)
-        if query is not None and not query.args.get("group"):
-            aggregate.replace(exp.Coalesce(this=aggregate.copy(), expressions=[exp.Literal.number(0)]))
+    for aggregate in reversed(list(tree.find_all(exp.Sum, exp.Avg))):  # what stands inside another first
+        aggregate.replace(exp.Coalesce(this=aggregate.copy(), expressions=[exp.Literal.number(0)]))
     return tree.sql(dialect="duckdb")
 
 
