@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -15,7 +14,7 @@ from pyspark.sql import SparkSession
 from viewlet.errors import CorruptError, Error
 from viewlet.spark.chain import Manifest
 from viewlet.spark.client import stop
-from viewlet.spark.manifest import newest_manifest, read_manifest, write_manifest
+from viewlet.spark.manifest import newest_manifest, published, published_batches, read_manifest, write_manifest
 from viewlet.spark.store import Store
 from viewlet.spark.ticket import Run
 
@@ -76,8 +75,7 @@ def view_files(checkpoint: str, batch: int | None, views: tuple[str, ...]) -> di
 
 
 def batches_done(checkpoint: str) -> list[int]:
-    """The batches that published their changes, which is the last thing that a batch does: all there ever were."""
-    return [int(name.removesuffix(".json")) for name in Store.of(checkpoint).names("published")]
+    return published_batches(Store.of(checkpoint))
 
 
 def save_manifest(checkpoint: str, manifest: Manifest) -> None:
@@ -104,16 +102,15 @@ def stop_cells(checkpoint: str, run: Run) -> None:
 def read_changes(
     store_uri: str, view: str, since: int | None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """From what batches published to the changed rows of one view."""
+    """From the paths of what batches published to the changed rows of one view."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         store = Store(store_uri)
-        for batch in batches:
-            for text in batch.column(0).to_pylist():
-                published = json.loads(text)
-                if since is None or published["batch"] >= since:
-                    for path in published["changes"].get(view, ()):
-                        yield from _rows(store, view, published["batch"], path)
+        for path in (path for batch in batches for path in batch.column(0).to_pylist()):
+            number = int(path.rpartition("/")[2].removesuffix(".json"))
+            if since is None or number >= since:
+                for file in published(store, number)["changes"].get(view, ()):
+                    yield from _rows(store, view, number, file)
 
     return run
 

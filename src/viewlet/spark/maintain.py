@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -26,7 +25,7 @@ from viewlet.spark.manifest import RETAINED_BATCHES
 from viewlet.spark.pipeline import Artefacts, Pipeline, Works, pipeline_of, prepare, works
 from viewlet.spark.route import Slots, check_source, events, route, slots_of, spark_type, without_the_obvious
 from viewlet.spark.runner import HISTORY, OPENING, SETTINGS, Runner, apply_settings, handing_over, run_batch
-from viewlet.spark.store import Store
+from viewlet.spark.store import Store, absolute
 from viewlet.spark.views import Views
 from viewlet.sql.scope import Dialect
 
@@ -140,8 +139,7 @@ def _context(spark: SparkSession) -> SparkContext | None:
 
 def _place(checkpoint: str | os.PathLike[str] | None) -> str:
     if checkpoint is not None:
-        place = os.fspath(checkpoint)
-        return place if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", place) else os.path.abspath(place)
+        return absolute(os.fspath(checkpoint))
     kept = tempfile.TemporaryDirectory(prefix="viewlet-")
     _temporary.append(kept)
     return kept.name

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import MutableMapping
+from collections.abc import Iterable, MutableMapping
 
 from viewlet.errors import CorruptError
 from viewlet.spark.chain import Json, Manifest
@@ -29,6 +29,25 @@ def write_manifest(store: Store, manifest: Manifest) -> None:
 def publish(store: Store, manifest: Manifest) -> None:
     line = json.dumps({"batch": manifest.batch, "changes": manifest.changes()}, separators=(",", ":"))
     store.write(_published(manifest.batch), f"{line}\n".encode())
+
+
+def published(store: Store, batch: int) -> Json:
+    """What a batch that is listed as published told. A store may list a file before all of it is there."""
+
+    def parsed(data: bytes) -> Json:
+        try:
+            found: Json = json.loads(data)
+        except ValueError:
+            where = store.path_of(_published(batch))
+            raise CorruptError(f"{where} is not whole: start again, and if it stays so, restore it") from None
+        return found
+
+    return store.awaited(_published(batch), parsed)
+
+
+def published_batches(store: Store) -> list[int]:
+    """All that there ever were: to publish is the last thing that a batch does."""
+    return _numbers(store.names("published"))
 
 
 def read_manifest(store: Store, batch: int) -> Manifest | None:
@@ -54,7 +73,12 @@ def newest_manifest(store: Store, at_most: int | None = None) -> Manifest | None
 
 
 def manifest_batches(store: Store) -> list[int]:
-    found = (re.fullmatch(r"(-?\d+)\.json", name) for name in store.names("batches"))
+    return _numbers(store.names("batches"))
+
+
+def _numbers(names: Iterable[str]) -> list[int]:
+    """Of files that are named by their batch; drafts are not."""
+    found = (re.fullmatch(r"(-?\d+)\.json", name) for name in names)
     return [int(name[1]) for name in found if name]
 
 
