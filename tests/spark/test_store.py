@@ -195,7 +195,7 @@ def test_manifests_are_found_again(store: Store) -> None:
     nine = newest_manifest(store, at_most=9)
     assert nine == Manifest(9, "o9", {"c0": Chain().followed(log(9, "a", "v"))})
     published = json.loads(bytes(store.read("published/9.json")))
-    assert published == {"batch": 9, "changes": {"v": ["changes/v/9-c0-a.parquet"]}}
+    assert published == {"batch": 9, "changes": {"v": ["changes/v/9-c0-a.parquet"]}, "offsets": "o9"}
 
 
 def test_a_manifest_that_was_harmed_is_refused_wherever_it_was(tmp_path: Path) -> None:

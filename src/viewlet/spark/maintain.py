@@ -22,6 +22,7 @@ from viewlet.spark.client import new_run
 from viewlet.spark.cluster import batches_done, on_cluster, save_manifest, state_of, stop_cells
 from viewlet.spark.feed import NOBODY
 from viewlet.spark.manifest import RETAINED_BATCHES
+from viewlet.spark.offsets import restore_offsets
 from viewlet.spark.pipeline import Artefacts, Pipeline, Works, pipeline_of, prepare, works
 from viewlet.spark.route import Slots, check_source, events, route, slots_of, spark_type, without_the_obvious
 from viewlet.spark.runner import HISTORY, OPENING, SETTINGS, Runner, apply_settings, handing_over, run_batch
@@ -149,7 +150,9 @@ _temporary: list[tempfile.TemporaryDirectory[str]] = []  # deleted with the proc
 
 
 def _prepared(checkpoint: str, script: str, cells: int, strategy: str, dialect: Dialect) -> Artefacts:
-    return prepare(checkpoint, pipeline_of(script, cells, strategy, dialect))
+    artefacts = prepare(checkpoint, pipeline_of(script, cells, strategy, dialect))
+    restore_offsets(checkpoint)
+    return artefacts
 
 
 # -- sources -----------------------------------------------------------------------------------------------------------

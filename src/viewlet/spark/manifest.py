@@ -27,8 +27,8 @@ def write_manifest(store: Store, manifest: Manifest) -> None:
 
 
 def publish(store: Store, manifest: Manifest) -> None:
-    line = json.dumps({"batch": manifest.batch, "changes": manifest.changes()}, separators=(",", ":"))
-    store.write(_published(manifest.batch), f"{line}\n".encode())
+    told = {"batch": manifest.batch, "changes": manifest.changes(), "offsets": manifest.offsets}
+    store.write(_published(manifest.batch), json.dumps(told, separators=(",", ":")).encode() + b"\n")
 
 
 def published(store: Store, batch: int) -> Json:
@@ -43,6 +43,14 @@ def published(store: Store, batch: int) -> Json:
         return found
 
     return store.awaited(_published(batch), parsed)
+
+
+def published_offsets(store: Store, batch: int) -> str | None:
+    """Of which offsets a batch is that was published ("" where its note does not say); None if it was not."""
+    try:
+        return str(published(store, batch).get("offsets", ""))
+    except FileNotFoundError:
+        return None
 
 
 def published_batches(store: Store) -> list[int]:

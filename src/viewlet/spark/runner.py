@@ -2,7 +2,7 @@
 
 Spark's own offset and commit logs say which batches there are. The manifest of a batch says what they came to; it is
 written when all of it is durable and before Spark commits. A batch that Spark runs again starts from the manifest
-before it; where it was done already, over the same offsets, nothing is left to do.
+before it; where it was done already, over the same offsets, nothing is left to do. Over others it is refused.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -21,6 +22,7 @@ from viewlet.spark.chain import Chain, Manifest
 from viewlet.spark.client import Answer
 from viewlet.spark.feed import LOST, Message, Turn, answers, apply_handed_over, feed_merge_cells
 from viewlet.spark.manifest import clean, newest_manifest, publish, read_manifest, write_manifest
+from viewlet.spark.offsets import keep_offsets, noted_offsets, refuse_another_batch
 from viewlet.spark.pipeline import Works
 from viewlet.spark.route import OP
 from viewlet.spark.stage import OUTPUT, TURN, cell_stage, hand_over_stage, merge_stage
@@ -61,13 +63,10 @@ class Runner:
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
         store = Store(self.works.run.store)
-        offsets = digest(Store(self.checkpoint).read(f"offsets/{batch}"))
-        manifest = _done(store, batch, offsets)
+        noted = noted_offsets(self.checkpoint, batch)
+        manifest = _done(store, batch, digest(noted.encode()))
         if manifest is None:
-            if not self.planned:  # through Connect a batch is planned in the session that started the query
-                apply_settings(rows.sparkSession)
-            before = self._before(store, batch)
-            manifest = run_batch(rows, self.works, before, batch, offsets, planned=self.planned)
+            manifest = self._run(store, rows, batch, noted)
             write_manifest(store, manifest)
         else:
             publish(store, manifest)  # the attempt before may have died just before it did
@@ -76,6 +75,17 @@ class Runner:
         self.recent.append(manifest.progress)
         if batch % CLEAN_EVERY == CLEAN_EVERY - 1:
             clean(store, batch - 1, self.retain, self.named)
+
+    def _run(self, store: Store, rows: DataFrame, batch: int, noted: str) -> Manifest:
+        """Spark's note is forced to the disk meanwhile: once the batch counts, it must not be lost."""
+        if not self.planned:  # through Connect a batch is planned in the session that started the query
+            apply_settings(rows.sparkSession)
+        before, offsets = self._before(store, batch), digest(noted.encode())
+        with ThreadPoolExecutor(1) as meanwhile:
+            kept = meanwhile.submit(keep_offsets, self.checkpoint, batch, noted)
+            done = run_batch(rows, self.works, before, batch, offsets, planned=self.planned)
+            kept.result()
+        return replace(done, noted=noted)
 
     def _before(self, store: Store, batch: int) -> Manifest:
         if self.last is not None and max(self.last.batch, HISTORY) == batch - 1:
@@ -90,12 +100,15 @@ class Runner:
 
 
 def _done(store: Store, batch: int, offsets: str) -> Manifest | None:
-    """What an earlier attempt at this very batch came to; one that is broken or of other offsets is done again."""
+    """What an earlier attempt at this very batch came to; one that is broken, or nobody heard of, is done again."""
     try:
         found = read_manifest(store, batch)
     except CorruptError:
-        return None
-    return found if found is not None and found.offsets == offsets else None
+        found = None
+    if found is not None and found.offsets == offsets:
+        return found
+    refuse_another_batch(store, batch, offsets, found.offsets if found else None)
+    return None
 
 
 def run_batch(

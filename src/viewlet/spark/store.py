@@ -110,6 +110,12 @@ class Store:
                 draft.unlink()
         return hashed.file(path)
 
+    def sync(self, paths: Iterable[str]) -> None:
+        """Force local files to the disk that others wrote, those of them that are there."""
+        there = [path for path in (Path(self._root, path) for path in paths) if path.exists()]
+        for path in (*there, *dict.fromkeys(path.parent for path in there)):
+            _sync(path)
+
     def _upload(self, path: str, blocks: Iterable[Any]) -> None:
         self._files.create_dir(f"{self._root}/{path}".rpartition("/")[0], recursive=True)
         with self._files.open_output_stream(f"{self._root}/{path}") as out:
@@ -296,7 +302,7 @@ def _write_together(contents: Mapping[Path, Any]) -> None:
         for file in files:
             os.fsync(file.fileno())
     for directory in {path.parent for path in contents}:
-        _sync_directory(directory)
+        _sync(directory)
 
 
 def _opened(path: Path) -> IO[bytes]:
@@ -310,12 +316,12 @@ def _rename(draft: Path, target: Path) -> None:
     """The new name is on the disk, too, when this is over."""
     target.parent.mkdir(parents=True, exist_ok=True)
     draft.replace(target)
-    _sync_directory(target.parent)
+    _sync(target.parent)
 
 
-def _sync_directory(path: Path) -> None:
-    directory = os.open(path, os.O_RDONLY)
+def _sync(path: Path) -> None:
+    opened = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(directory)
+        os.fsync(opened)
     finally:
-        os.close(directory)
+        os.close(opened)
