@@ -224,6 +224,9 @@ def test_a_manifest_of_another_format_is_refused(store: Store) -> None:
 # -- cleaning ----------------------------------------------------------------------------------------------------------
 
 
+RETAIN = 4
+
+
 class Query:
     """Batches as a driver would have them: attempts that lose, snapshots that come late, drafts of the dead."""
 
@@ -231,7 +234,7 @@ class Query:
         self.store, self.random = store, random.Random(5)
         self.chains = {"c0": Chain(), "c1": Chain()}
         self.late: dict[str, Snapshot] = {}
-        self.lost = 0  # snapshots that came too late
+        self.slow = 0  # snapshots that took longer than batches are retained
 
     def put(self, path: str) -> File:
         return self.store.write(path, path.encode())
@@ -242,7 +245,7 @@ class Query:
         return Log(batch, attempt, self.put(f"logs/{stem}.events"), changes, 1)
 
     def snapshot(self, version: Version, cell: str) -> Snapshot:
-        stem = f"{version.batch}-{cell}-{version.log}"
+        stem = f"{version.batch}-{cell}-{version.log}-0"
         return Snapshot(version, self.put(f"snapshots/{stem}.state"), {"v": self.put(f"bases/v/{stem}.parquet")})
 
     def run(self, batch: int) -> None:
@@ -251,34 +254,36 @@ class Query:
                 continue
             self.log(batch, cell, "loser")
             made = self.late.pop(cell, None) if self.random.random() < 0.15 else None
-            if made is not None and not self.store.has(made.file):
-                self.lost, made = self.lost + 1, None
+            if made is not None:
+                assert all(map(self.store.has, [made.file, *made.bases.values()])), "cleaned while it was made"
+                self.slow += made.version.batch <= batch - RETAIN
             self.chains[cell] = chain.followed(self.log(batch, cell, "winner"), made)
             if cell not in self.late and self.random.random() < 0.4:
                 self.late[cell] = self.snapshot(self.chains[cell].version, cell)
-                self.put(f"snapshots/.{batch}-{cell}-dead.state.0")
+                self.put(f"snapshots/.{batch}-{cell}-loser-1.state.0")
+                self.put(f"snapshots/.{batch}-{cell}-winner-1.state.0")
         write_manifest(self.store, Manifest(batch, "", dict(self.chains)))
 
 
-def test_cleaning_keeps_what_a_retained_manifest_names_and_nothing_old(tmp_path: Path) -> None:
-    store, retain = Store(str(tmp_path)), 4
+def test_cleaning_keeps_what_a_manifest_names_or_may_come_to_name_and_nothing_old(tmp_path: Path) -> None:
+    store = Store(str(tmp_path))
     query, removed = Query(store), 0
     for batch in range(-2, 28):
         query.run(batch)
-        removed += clean(store, batch, retain)
+        removed += clean(store, batch, RETAIN)
         kept = [m for b in range(-2, batch + 1) if (m := read_manifest(store, b)) is not None]
-        assert [m.batch for m in kept] == list(range(max(-2, batch - retain + 1), batch + 1))
+        assert [m.batch for m in kept] == list(range(max(-2, batch - RETAIN + 1), batch + 1))
         named = {file.path for m in kept for chain in m.cells.values() for file in chain.files()}
         there = {p for directory in ("logs", "snapshots", "bases", "changes") for p in store.walk(directory)}
         assert named <= there
-        old = {
-            p
-            for p in there - named
-            if int(re.split(r"(?<=\d)-", p.rpartition("/")[2].lstrip("."))[0]) <= batch - retain
-        }
-        assert not old
+        recent = {(log.batch, cell) for cell, chain in query.chains.items() for log in chain.recent}
+        for path in there - named:
+            stem = re.fullmatch(r"\.?(-?\d+)-(c\d)-(\w+)(-\d)?\..*", path.rpartition("/")[2])
+            assert stem is not None
+            may_come = stem[3] == "winner" and stem[4] is not None and (int(stem[1]), stem[2]) in recent
+            assert may_come or int(stem[1]) > batch - RETAIN, path
     assert removed > 100
-    assert query.lost
+    assert query.slow
     assert query.chains["c0"].snapshots, "snapshots were taken, or this shows little"
 
 

@@ -95,6 +95,11 @@ class Snapshot:
         return Snapshot(Version(*data["version"]), File.from_json(data["file"]), bases)
 
 
+def snapshot_stem(cell: str, version: Version) -> str:
+    """How the names of a snapshot's files begin; more follows, for two may be made of one version."""
+    return f"{version.batch}-{cell}-{version.log}"
+
+
 @dataclass(frozen=True)
 class ViewFiles:
     """A cell's rows of a view: those of ``base`` and of ``changes``, equal ones together, their weights summed."""

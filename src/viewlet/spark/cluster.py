@@ -14,7 +14,14 @@ from pyspark.sql import SparkSession
 from viewlet.errors import CorruptError, Error
 from viewlet.spark.chain import Manifest
 from viewlet.spark.client import stop
-from viewlet.spark.manifest import newest_manifest, published, published_batches, read_manifest, write_manifest
+from viewlet.spark.manifest import (
+    newest_manifest,
+    published,
+    published_batches,
+    published_offsets,
+    read_manifest,
+    write_manifest,
+)
 from viewlet.spark.store import Store
 from viewlet.spark.ticket import Run
 
@@ -76,6 +83,12 @@ def view_files(checkpoint: str, batch: int | None, views: tuple[str, ...]) -> di
 
 def batches_done(checkpoint: str) -> list[int]:
     return published_batches(Store.of(checkpoint))
+
+
+def batches_done_and_given(checkpoint: str, first: int) -> tuple[list[int], str]:
+    """And what the first of them was made of; "" if it was not yet, or nobody noted it."""
+    store = Store.of(checkpoint)
+    return published_batches(store), published_offsets(store, first) or ""
 
 
 def save_manifest(checkpoint: str, manifest: Manifest) -> None:

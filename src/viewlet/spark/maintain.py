@@ -19,8 +19,9 @@ from viewlet.errors import Error
 from viewlet.schema import Relation
 from viewlet.spark.chain import Manifest
 from viewlet.spark.client import new_run
-from viewlet.spark.cluster import batches_done, on_cluster, save_manifest, state_of, stop_cells
+from viewlet.spark.cluster import batches_done_and_given, on_cluster, save_manifest, state_of, stop_cells
 from viewlet.spark.feed import NOBODY
+from viewlet.spark.given import check_same, fingerprints
 from viewlet.spark.manifest import RETAINED_BATCHES
 from viewlet.spark.offsets import restore_offsets
 from viewlet.spark.pipeline import Artefacts, Pipeline, Works, pipeline_of, prepare, works
@@ -201,21 +202,25 @@ def _load(
         for n in {**earlier, **history}
         if n in read
     }
-    begun = on_cluster(spark, partial(batches_done, runner.checkpoint))
+    begun, known = on_cluster(spark, partial(batches_done_and_given, runner.checkpoint, OPENING))
     if both and begun and max(begun) > HISTORY not in begun:
         raise Error("history comes before the stream, and this stream has begun without: give a new checkpoint")
-    opening = _openers(spark, pipeline.grid.cells, slots)
-    if static:
-        opening = opening.unionAll(route(pipeline.grid, slots, pipeline.relations, static))
+    prints = fingerprints(pipeline, given) if known or OPENING not in begun else ""
+    if known:
+        check_same(runner.checkpoint, known, prints)
     if OPENING not in begun:
-        _run_before(spark, runner, OPENING, None, opening)
+        opening = _openers(spark, pipeline.grid.cells, slots)
+        tables = [route(pipeline.grid, slots, pipeline.relations, static)] if static else []
+        _run_before(spark, runner, OPENING, None, reduce(DataFrame.unionAll, tables, opening), prints)
     if both and HISTORY not in begun:
         opened = runner.last or on_cluster(spark, partial(state_of, runner.checkpoint, OPENING))
         _run_before(spark, runner, HISTORY, opened, route(pipeline.grid, slots, pipeline.relations, both))
 
 
-def _run_before(spark: SparkSession, runner: Runner, batch: int, before: Manifest | None, rows: DataFrame) -> None:
-    runner.last = run_batch(rows, runner.works, before, batch, "")
+def _run_before(
+    spark: SparkSession, runner: Runner, batch: int, before: Manifest | None, rows: DataFrame, given: str = ""
+) -> None:
+    runner.last = run_batch(rows, runner.works, before, batch, given)
     on_cluster(spark, partial(save_manifest, runner.checkpoint, runner.last))
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, MutableMapping
 
 from viewlet.errors import CorruptError
-from viewlet.spark.chain import Json, Manifest
+from viewlet.spark.chain import Json, Manifest, snapshot_stem
 from viewlet.spark.store import Store, digest
 
 FORMAT = 1
@@ -99,25 +99,35 @@ def clean(
     """Remove what no retained manifest names, and say how many files went. ``known`` is what some of them name.
 
     To be called between batches. A file's name begins with the batch that made it; one of a batch that is still
-    retained may belong to an attempt in the making, so only older ones go. Should a retained manifest be unreadable,
+    retained may belong to an attempt in the making, so only older ones go; and of those, none that is of a snapshot
+    which the next batch may come to name, for it may take long to make. Should a retained manifest be unreadable,
     nothing goes. What was published stays: whoever reads changes too late is to find that they are gone.
     """
     oldest = committed - retain + 1
     kept = [b for b in manifest_batches(store) if b >= oldest]
+    if not kept:
+        return 0
     try:
         by_batch = {batch: (known or {}).get(batch) or _named(store, batch) for batch in kept}
+        awaited = _awaited(store, max(kept))
     except CorruptError:
-        return 0
-    if not kept:
         return 0
     if known is not None:
         known.clear()
         known.update(by_batch)
     named = frozenset[str]().union(*by_batch.values())
-    doomed = [path for path in _state_files(store) if _batch_of(path) < oldest and path not in named]
+    old = [path for path in _state_files(store) if _batch_of(path) < oldest and path not in named]
+    doomed = [path for path in old if not path.rpartition("/")[2].removeprefix(".").startswith(awaited)]
     manifests = [b for b in manifest_batches(store) if b < oldest]
     store.delete([*doomed, *map(_path, manifests)])
     return len(doomed) + len(manifests)
+
+
+def _awaited(store: Store, batch: int) -> tuple[str, ...]:
+    """How the names of snapshots begin that a cell may be making: of a version after the newest one that it has."""
+    manifest = read_manifest(store, batch)
+    cells = manifest.cells if manifest else {}
+    return tuple(f"{snapshot_stem(name, log.version)}-" for name, chain in cells.items() for log in chain.recent)
 
 
 def _named(store: Store, batch: int) -> frozenset[str]:

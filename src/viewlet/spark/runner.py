@@ -2,7 +2,8 @@
 
 Spark's own offset and commit logs say which batches there are. The manifest of a batch says what they came to; it is
 written when all of it is durable and before Spark commits. A batch that Spark runs again starts from the manifest
-before it; where it was done already, over the same offsets, nothing is left to do. Over others it is refused.
+before it; where it was done already, over the same offsets, the cells have nothing left to do. Over others it is
+refused.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from viewlet.spark.manifest import clean, newest_manifest, publish, read_manifes
 from viewlet.spark.offsets import keep_offsets, noted_offsets, refuse_another_batch
 from viewlet.spark.pipeline import Works
 from viewlet.spark.route import OP
-from viewlet.spark.stage import OUTPUT, TURN, cell_stage, hand_over_stage, merge_stage
+from viewlet.spark.stage import DONE, OUTPUT, TURN, cell_stage, hand_over_stage, merge_stage
 from viewlet.spark.store import Store, digest
 
 OPENING, HISTORY = -2, -1  # the batches before Spark's first: static tables, and what was there before the stream
@@ -69,6 +70,7 @@ class Runner:
             manifest = self._run(store, rows, batch, noted)
             write_manifest(store, manifest)
         else:
+            _run_for_spark(rows, planned=self.planned)
             publish(store, manifest)  # the attempt before may have died just before it did
         self.last = manifest
         self.named[batch] = manifest.files()
@@ -109,6 +111,15 @@ def _done(store: Store, batch: int, offsets: str) -> Manifest | None:
         return found
     refuse_another_batch(store, batch, offsets, found.offsets if found else None)
     return None
+
+
+def _run_for_spark(rows: DataFrame, *, planned: bool) -> None:
+    """What the cells have already. Sources with a state of their own (dropDuplicates, say) note it as they are read."""
+    if planned:
+        rows.sparkSession.sparkContext.setLocalProperty(TURN, DONE)
+        rows.collect()
+    else:
+        rows.write.format("noop").mode("overwrite").save()
 
 
 def run_batch(

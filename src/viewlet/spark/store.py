@@ -15,7 +15,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -24,6 +24,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from viewlet.errors import CorruptError, Error
+from viewlet.spark import disk
 from viewlet.spark.chain import File
 
 DIGEST = hashlib.sha256
@@ -68,7 +69,7 @@ class Store:
         """In the place of what was there before, if anything: readers see the one or the other."""
         file = _file(path, data)
         if self.is_local:
-            _write_local(Path(self._root, path), data)
+            disk.write(Path(self._root, path), data)
         elif self._files.type_name in OBJECT_STORES:
             self._upload(path, [data])
         else:
@@ -81,7 +82,7 @@ class Store:
         Local ones share a trip to the disk.
         """
         if self.is_local:
-            _write_together({Path(self._root, path): data for path, data in contents.items()})
+            disk.write_together({Path(self._root, path): data for path, data in contents.items()})
             return [_file(path, data) for path, data in contents.items()]
         for path, data in contents.items():
             self._upload(path, [data])
@@ -91,7 +92,7 @@ class Store:
         """Where to write a local file that is to be adopted as ``path``: on the store's own disk, if it has one."""
         if not self.is_local:
             return elsewhere / uuid.uuid4().hex
-        draft = _draft_of(Path(self._root, path))
+        draft = disk.draft_of(Path(self._root, path))
         draft.parent.mkdir(parents=True, exist_ok=True)
         return draft
 
@@ -103,7 +104,7 @@ class Store:
                 hashed.add(block)
             if self.is_local:
                 os.fsync(source.fileno())
-                _rename(draft, Path(self._root, path))
+                disk.rename(draft, Path(self._root, path))
             else:
                 source.seek(0)
                 self._upload(path, iter(lambda: source.read(BLOCK), b""))
@@ -114,7 +115,7 @@ class Store:
         """Force local files to the disk that others wrote, those of them that are there."""
         there = [path for path in (Path(self._root, path) for path in paths) if path.exists()]
         for path in (*there, *dict.fromkeys(path.parent for path in there)):
-            _sync(path)
+            disk.sync(path)
 
     def _upload(self, path: str, blocks: Iterable[Any]) -> None:
         self._files.create_dir(f"{self._root}/{path}".rpartition("/")[0], recursive=True)
@@ -165,7 +166,7 @@ class Store:
     @contextmanager
     def opened(self, file: File) -> Iterator[IO[bytes]]:
         """A local file of the same bytes, checked: for what is read through a file descriptor."""
-        with tempfile.TemporaryFile() if not self.is_local else _opened(Path(self._root, file.path)) as local:
+        with tempfile.TemporaryFile() if not self.is_local else disk.opened(Path(self._root, file.path)) as local:
             if not self.is_local:
                 self._download(file, local)
             hashed = _Hashed()
@@ -262,66 +263,3 @@ def _fsspec(uri: str, unknown: Exception) -> tuple[fs.FileSystem, str]:
         hint = "pyarrow does not know it, and fsspec is needed for others: pip install fsspec and what its scheme needs"
         raise Error(f"no file system for {uri} ({unknown}; {error}); {hint}") from error
     return fs.PyFileSystem(fs.FSSpecHandler(files)), path
-
-
-# -- local disks -------------------------------------------------------------------------------------------------------
-
-
-def _draft_of(path: Path) -> Path:
-    """Hidden, so that Spark's readers pass over it."""
-    return path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-
-
-def _created(path: Path) -> IO[bytes]:
-    try:
-        return path.open("xb")
-    except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path.open("xb")
-
-
-def _write_local(target: Path, data: Any) -> None:
-    draft = _draft_of(target)
-    try:
-        with _created(draft) as out:
-            out.write(data)
-            out.flush()
-            os.fsync(out.fileno())
-        _rename(draft, target)
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-def _write_together(contents: Mapping[Path, Any]) -> None:
-    """All written before the first is forced to the disk: with it go the names of the others."""
-    with ExitStack() as stack:
-        files = [stack.enter_context(_created(path)) for path in contents]
-        for file, data in zip(files, contents.values(), strict=True):
-            file.write(data)
-            file.flush()
-        for file in files:
-            os.fsync(file.fileno())
-    for directory in {path.parent for path in contents}:
-        _sync(directory)
-
-
-def _opened(path: Path) -> IO[bytes]:
-    try:
-        return path.open("rb")
-    except FileNotFoundError:
-        raise CorruptError(f"{path.as_uri()} is not there") from None
-
-
-def _rename(draft: Path, target: Path) -> None:
-    """The new name is on the disk, too, when this is over."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft.replace(target)
-    _sync(target.parent)
-
-
-def _sync(path: Path) -> None:
-    opened = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
