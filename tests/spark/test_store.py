@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from viewlet.errors import CorruptError, Error
 from viewlet.spark.chain import START, Address, Chain, File, Log, Manifest, Snapshot, Version, ViewFiles
 from viewlet.spark.events import Rows, log_parts, log_segments, segments
 from viewlet.spark.manifest import clean, newest_manifest, read_manifest, write_manifest
+from viewlet.spark.offsets import keep_offsets, noted_offsets, restore_offsets
 from viewlet.spark.partition import part_of, split
 from viewlet.spark.snapshot import is_due
 from viewlet.spark.store import Store, digest
@@ -219,6 +221,43 @@ def test_a_manifest_of_another_format_is_refused(store: Store) -> None:
     store.write("batches/0.json", digest(body).encode() + b"\n" + body + b"\n")
     with pytest.raises(CorruptError, match="format 99"):
         read_manifest(store, 0)
+
+
+def test_what_spark_noted_of_a_batch_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its offsets, and which files they stand for; in the one form or the other, if it is there at all."""
+    noted = 'v1\n{"batchTimestampMs":1}\n{"logOffset":9}\n-\n{"logOffset":3}'
+    made = ["offsets/7", "sources/0/9.compact", "sources/0/8", "sources/2/3"]
+    for path in made:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(noted)
+    synced, sync = set(), os.fsync
+
+    def watched(file: int) -> None:
+        synced.add(os.readlink(f"/proc/self/fd/{file}").removeprefix(f"{tmp_path}/"))
+        sync(file)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    assert noted_offsets(str(tmp_path), 7) == noted
+    keep_offsets(str(tmp_path), 7, noted)
+    assert synced == {"offsets", "offsets/7", "sources/0", "sources/0/9.compact", "sources/2", "sources/2/3"}
+
+
+def test_lost_offsets_are_put_back_as_far_as_they_are_known(tmp_path: Path) -> None:
+    """Nothing else is touched: neither what Spark still has, nor what it has given up."""
+    ours, spark = Store.of(str(tmp_path)), Store(str(tmp_path))
+    for batch in range(1, 6):
+        noted = f"offsets of {batch}"
+        write_manifest(ours, Manifest(batch, digest(noted.encode()), {}, noted=noted if batch > 1 else ""))
+    spark.write("offsets/3", b"offsets of 3")
+    spark.write("offsets/4", b"")
+    spark.write("offsets/5", b"others")
+    spark.write("offsets/.5.crc", b"of others")
+    restore_offsets(str(tmp_path))
+    assert spark.names("offsets") == ["3", "4", "5"]
+    assert {n: noted_offsets(str(tmp_path), n) for n in (3, 4, 5)} == {n: f"offsets of {n}" for n in (3, 4, 5)}
+    spark.delete(["offsets/3", "offsets/4", "offsets/5"])
+    restore_offsets(str(tmp_path))
+    assert spark.names("offsets") == ["2", "3", "4", "5"], "of the first nobody knows"
 
 
 # -- cleaning ----------------------------------------------------------------------------------------------------------

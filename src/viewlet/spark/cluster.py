@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from viewlet.errors import CorruptError, Error
@@ -26,6 +31,7 @@ from viewlet.spark.store import Store
 from viewlet.spark.ticket import Run
 
 A = TypeVar("A")
+OTHER_VERSION = "PYTHON_VERSION_MISMATCH"  # says Spark
 RECENT = 100  # batches whose progress is looked up
 
 
@@ -40,11 +46,28 @@ def on_cluster(spark: SparkSession, errand: Callable[[], A]) -> A:
                 answer = error
             yield pa.RecordBatch.from_pydict({"answer": [pickle.dumps(answer)]})
 
-    rows = spark.range(0, 1, 1, 1).mapInArrow(run, "answer binary").collect()
+    try:
+        rows = spark.range(0, 1, 1, 1).mapInArrow(run, "answer binary").collect()
+    except (PySparkException, Py4JJavaError) as error:
+        refuse_other_python(str(error))
+        raise
     answer = pickle.loads(rows[0].answer)
     if isinstance(answer, Error):
         raise answer
     return answer  # type: ignore[no-any-return]
+
+
+def refuse_other_python(failure: str) -> None:
+    """An errand is the first that Spark's Python workers hear of viewlet. Their Python may not be the one of this."""
+    missing = re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", failure)
+    if missing or OTHER_VERSION in failure:
+        what = f"have no module {missing[1]}" if missing else "are of another version of Python"
+        theirs = os.environ.get("PYSPARK_PYTHON", "python3, since PYSPARK_PYTHON is not set")
+        raise Error(
+            f"Spark's Python workers {what}: they run {theirs}. Make the session with viewlet.spark.session(), or set "
+            f"PYSPARK_PYTHON={sys.executable} before it starts; on a cluster, install viewlet in the Python of its "
+            f"executors"
+        ) from None
 
 
 # -- errands -----------------------------------------------------------------------------------------------------------

@@ -8,17 +8,19 @@ refused.
 
 from __future__ import annotations
 
+import re
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from viewlet.errors import CorruptError, Error
+from viewlet.errors import LONGEST, CorruptError, Error
 from viewlet.spark.chain import Chain, Manifest
 from viewlet.spark.client import Answer
 from viewlet.spark.feed import LOST, Message, Turn, answers, apply_handed_over, feed_merge_cells
@@ -41,6 +43,8 @@ SETTINGS = {  # of the query's session
     # nothing to adapt, and each shuffle would be a job of its own: as Spark has it for streams anyway
     "spark.sql.adaptive.enabled": "false",
 }
+STOPPED = re.compile(r"Interrupted(?:IO)?Exception|ClosedByInterruptException|cancelled job group")
+SPARKS_WORDS = "py4j.protocol.Py4JJavaError: An error occurred while calling"
 CLEAN_EVERY = 20  # batches: looking for files to delete lists directories
 REMEMBERED = 1000  # batches' progress, in memory
 
@@ -63,6 +67,10 @@ class Runner:
     recent: deque[Mapping[str, Any]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
+        with _short_if_stopped():
+            self._take(rows, batch)
+
+    def _take(self, rows: DataFrame, batch: int) -> None:
         store = Store(self.works.run.store)
         noted = noted_offsets(self.checkpoint, batch)
         manifest = _done(store, batch, digest(noted.encode()))
@@ -99,6 +107,24 @@ class Runner:
                 f"checkpoint as a whole, or start with a new one"
             )
         return found
+
+
+@contextmanager
+def _short_if_stopped() -> Iterator[None]:
+    """Spark knows by its text that a batch failed because the query was stopped in the middle of it.
+
+    It looks for the words below with a regular expression that takes a frame of Java's stack for each letter of what
+    Python said, so Java's own account of the failure, and Python's of how it came about, would be too long.
+    """
+    try:
+        yield
+    except Exception as error:
+        text = str(error)
+        if not (sign := STOPPED.search(text)):
+            raise
+        why = " ".join(text[:LONGEST].split())
+        short = Error(f"{SPARKS_WORDS} Spark: {why} … {sign[0]}: java.lang.InterruptedException")
+        raise short.with_traceback(None) from None
 
 
 def _done(store: Store, batch: int, offsets: str) -> Manifest | None:
