@@ -14,9 +14,13 @@ from pyspark.sql import SparkSession
 from tests.engines.conformance import Case
 from tests.faults.feed import bids_streams, check, give
 from tests.faults.job import Job
+from tests.oracle.oracle import difference
 from tests.spark.cluster import until
-from tests.spark.harness import Streams, write_events
+from tests.spark.harness import Streams, shown, write_events
+from viewlet.spark.manifest import write_manifest
+from viewlet.spark.sinks import parquet, read_view
 from viewlet.spark.snapshot import MOST_LOGS
+from viewlet.spark.store import Store
 from viewlet.workloads.streams import Event
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -60,19 +64,62 @@ def rewrite(streams: Streams, number: int, events: Sequence[Event]) -> None:
     write_events(streams.relations["bids"], events, streams.folder / "bids" / f"{number:05}.parquet", number)
 
 
-def test_a_batch_without_commit_is_done_again_where_it_must_be(spark: SparkSession, tmp_path: Path) -> None:
-    """Once its manifest is broken; once Spark has lost its offsets too, and makes one batch of all that is new."""
-    job = Job(bids_streams(tmp_path / "in", 5), tmp_path / "checkpoint")
+def test_a_batch_without_commit_is_done_again_where_its_manifest_is_broken(spark: SparkSession, tmp_path: Path) -> None:
+    job = Job(bids_streams(tmp_path / "in", 4), tmp_path / "checkpoint")
     job.run_with(spark, 3)
     job.lose("commits", 2)
     with flipped(job.state("batches/2.json")):
         job.run(spark)
         assert job.newest.batch == 2
+    check(job.streams, job.checkpoint, job.run_with(spark, 4))
+
+
+def lose_two_batches(job: Job, newest: int) -> None:
+    """As a host does that crashes: of what Spark has not forced to the disk, files are empty, or not there."""
+    for batch in (newest - 1, newest):
+        job.lose("commits", batch)
+    job.lose("offsets", newest - 1)
+    (job.checkpoint / "offsets" / str(newest)).write_bytes(b"")
+
+
+def test_batches_that_were_told_to_a_sink_stay_what_they_were_when_spark_forgets_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Spark would make one batch of all that is new: what the sink never hears of again would be lost to it."""
+    job = Job(bids_streams(tmp_path / "in", 6), tmp_path / "checkpoint")
+    job.run_with(spark, 4)
+    follow(spark, job, "by_price", tmp_path / "sink")
+    lose_two_batches(job, newest=3)
+    found = job.run_with(spark, 6)
+    check(job.streams, job.checkpoint, found)
+    follow(spark, job, "by_price", tmp_path / "sink")
+    kept = shown(read_view(spark, str(tmp_path / "sink" / "rows")))
+    assert difference(kept, found["by_price"]) is None
+
+
+def test_a_batch_that_was_told_is_never_another_one(spark: SparkSession, tmp_path: Path) -> None:
+    """Where nobody knows any more what Spark had noted, as with manifests of earlier versions."""
+    job = Job(bids_streams(tmp_path / "in", 4), tmp_path / "checkpoint")
+    job.run_with(spark, 3)
+    write_manifest(Store.of(str(job.checkpoint)), replace(job.newest, noted=""))
+    before = job.newest
     job.lose("commits", 2)
     job.lose("offsets", 2)
-    found = job.run_with(spark, 5)
-    first, second, third, fourth, fifth = job.streams.batches
-    check(replace(job.streams, batches=[first, second, [*third, *fourth], fifth]), job.checkpoint, found)
+    give(job.streams, range(3, 4))
+    for _ in range(2):
+        job.is_refused(
+            spark, "batch 2 was done and told", "Restore that file as it was, or start with a new checkpoint"
+        )
+    assert job.newest == before
+
+
+def follow(spark: SparkSession, job: Job, view: str, sink: Path) -> None:
+    """Until the sink has heard of all batches."""
+    views = job.streams.maintain(spark, checkpoint=job.checkpoint, cells=job.cells)
+    views.query.awaitTermination()
+    stream = views.changes(view).writeStream.foreachBatch(parquet(str(sink / "rows"))).trigger(availableNow=True)
+    stream.option("checkpointLocation", str(sink / "checkpoint")).start().awaitTermination()
+    views.stop()
 
 
 # -- snapshots ---------------------------------------------------------------------------------------------------------

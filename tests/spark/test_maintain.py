@@ -257,7 +257,8 @@ def test_a_restart_goes_on_where_the_last_one_stopped(
     for number, batch in enumerate(BATCHES):
         write_events(relation("sales"), batch, folder / f"{number}.parquet", number)
         sources = {"sales": sales(spark, folder), "shops": shops(spark)}
-        views = maintain(spark, SALES, sources, tmp_path / "ck", cells=2, trigger=AVAILABLE)
+        script = f"-- start {number}\n{SALES.replace('SELECT', 'select')}" if number else SALES
+        views = maintain(spark, script, sources, tmp_path / "ck", cells=2, trigger=AVAILABLE)
         views.query.awaitTermination()
         assert by_city(shown(views["by_city"])) == AFTER[number]
         views.stop()

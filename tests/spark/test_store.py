@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from viewlet.errors import CorruptError, Error
 from viewlet.spark.chain import START, Address, Chain, File, Log, Manifest, Snapshot, Version, ViewFiles
 from viewlet.spark.events import Rows, log_parts, log_segments, segments
 from viewlet.spark.manifest import clean, newest_manifest, read_manifest, write_manifest
+from viewlet.spark.offsets import keep_offsets, noted_offsets, restore_offsets
 from viewlet.spark.partition import part_of, split
 from viewlet.spark.snapshot import is_due
 from viewlet.spark.store import Store, digest
@@ -195,7 +197,7 @@ def test_manifests_are_found_again(store: Store) -> None:
     nine = newest_manifest(store, at_most=9)
     assert nine == Manifest(9, "o9", {"c0": Chain().followed(log(9, "a", "v"))})
     published = json.loads(bytes(store.read("published/9.json")))
-    assert published == {"batch": 9, "changes": {"v": ["changes/v/9-c0-a.parquet"]}}
+    assert published == {"batch": 9, "changes": {"v": ["changes/v/9-c0-a.parquet"]}, "offsets": "o9"}
 
 
 def test_a_manifest_that_was_harmed_is_refused_wherever_it_was(tmp_path: Path) -> None:
@@ -221,7 +223,47 @@ def test_a_manifest_of_another_format_is_refused(store: Store) -> None:
         read_manifest(store, 0)
 
 
+def test_what_spark_noted_of_a_batch_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its offsets, and which files they stand for; in the one form or the other, if it is there at all."""
+    noted = 'v1\n{"batchTimestampMs":1}\n{"logOffset":9}\n-\n{"logOffset":3}'
+    made = ["offsets/7", "sources/0/9.compact", "sources/0/8", "sources/2/3"]
+    for path in made:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(noted)
+    synced, sync = set(), os.fsync
+
+    def watched(file: int) -> None:
+        synced.add(os.readlink(f"/proc/self/fd/{file}").removeprefix(f"{tmp_path}/"))
+        sync(file)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    assert noted_offsets(str(tmp_path), 7) == noted
+    keep_offsets(str(tmp_path), 7, noted)
+    assert synced == {"offsets", "offsets/7", "sources/0", "sources/0/9.compact", "sources/2", "sources/2/3"}
+
+
+def test_lost_offsets_are_put_back_as_far_as_they_are_known(tmp_path: Path) -> None:
+    """Nothing else is touched: neither what Spark still has, nor what it has given up."""
+    ours, spark = Store.of(str(tmp_path)), Store(str(tmp_path))
+    for batch in range(1, 6):
+        noted = f"offsets of {batch}"
+        write_manifest(ours, Manifest(batch, digest(noted.encode()), {}, noted=noted if batch > 1 else ""))
+    spark.write("offsets/3", b"offsets of 3")
+    spark.write("offsets/4", b"")
+    spark.write("offsets/5", b"others")
+    spark.write("offsets/.5.crc", b"of others")
+    restore_offsets(str(tmp_path))
+    assert spark.names("offsets") == ["3", "4", "5"]
+    assert {n: noted_offsets(str(tmp_path), n) for n in (3, 4, 5)} == {n: f"offsets of {n}" for n in (3, 4, 5)}
+    spark.delete(["offsets/3", "offsets/4", "offsets/5"])
+    restore_offsets(str(tmp_path))
+    assert spark.names("offsets") == ["2", "3", "4", "5"], "of the first nobody knows"
+
+
 # -- cleaning ----------------------------------------------------------------------------------------------------------
+
+
+RETAIN = 4
 
 
 class Query:
@@ -231,7 +273,7 @@ class Query:
         self.store, self.random = store, random.Random(5)
         self.chains = {"c0": Chain(), "c1": Chain()}
         self.late: dict[str, Snapshot] = {}
-        self.lost = 0  # snapshots that came too late
+        self.slow = 0  # snapshots that took longer than batches are retained
 
     def put(self, path: str) -> File:
         return self.store.write(path, path.encode())
@@ -242,7 +284,7 @@ class Query:
         return Log(batch, attempt, self.put(f"logs/{stem}.events"), changes, 1)
 
     def snapshot(self, version: Version, cell: str) -> Snapshot:
-        stem = f"{version.batch}-{cell}-{version.log}"
+        stem = f"{version.batch}-{cell}-{version.log}-0"
         return Snapshot(version, self.put(f"snapshots/{stem}.state"), {"v": self.put(f"bases/v/{stem}.parquet")})
 
     def run(self, batch: int) -> None:
@@ -251,34 +293,36 @@ class Query:
                 continue
             self.log(batch, cell, "loser")
             made = self.late.pop(cell, None) if self.random.random() < 0.15 else None
-            if made is not None and not self.store.has(made.file):
-                self.lost, made = self.lost + 1, None
+            if made is not None:
+                assert all(map(self.store.has, [made.file, *made.bases.values()])), "cleaned while it was made"
+                self.slow += made.version.batch <= batch - RETAIN
             self.chains[cell] = chain.followed(self.log(batch, cell, "winner"), made)
             if cell not in self.late and self.random.random() < 0.4:
                 self.late[cell] = self.snapshot(self.chains[cell].version, cell)
-                self.put(f"snapshots/.{batch}-{cell}-dead.state.0")
+                self.put(f"snapshots/.{batch}-{cell}-loser-1.state.0")
+                self.put(f"snapshots/.{batch}-{cell}-winner-1.state.0")
         write_manifest(self.store, Manifest(batch, "", dict(self.chains)))
 
 
-def test_cleaning_keeps_what_a_retained_manifest_names_and_nothing_old(tmp_path: Path) -> None:
-    store, retain = Store(str(tmp_path)), 4
+def test_cleaning_keeps_what_a_manifest_names_or_may_come_to_name_and_nothing_old(tmp_path: Path) -> None:
+    store = Store(str(tmp_path))
     query, removed = Query(store), 0
     for batch in range(-2, 28):
         query.run(batch)
-        removed += clean(store, batch, retain)
+        removed += clean(store, batch, RETAIN)
         kept = [m for b in range(-2, batch + 1) if (m := read_manifest(store, b)) is not None]
-        assert [m.batch for m in kept] == list(range(max(-2, batch - retain + 1), batch + 1))
+        assert [m.batch for m in kept] == list(range(max(-2, batch - RETAIN + 1), batch + 1))
         named = {file.path for m in kept for chain in m.cells.values() for file in chain.files()}
         there = {p for directory in ("logs", "snapshots", "bases", "changes") for p in store.walk(directory)}
         assert named <= there
-        old = {
-            p
-            for p in there - named
-            if int(re.split(r"(?<=\d)-", p.rpartition("/")[2].lstrip("."))[0]) <= batch - retain
-        }
-        assert not old
+        recent = {(log.batch, cell) for cell, chain in query.chains.items() for log in chain.recent}
+        for path in there - named:
+            stem = re.fullmatch(r"\.?(-?\d+)-(c\d)-(\w+)(-\d)?\..*", path.rpartition("/")[2])
+            assert stem is not None
+            may_come = stem[3] == "winner" and stem[4] is not None and (int(stem[1]), stem[2]) in recent
+            assert may_come or int(stem[1]) > batch - RETAIN, path
     assert removed > 100
-    assert query.lost
+    assert query.slow
     assert query.chains["c0"].snapshots, "snapshots were taken, or this shows little"
 
 

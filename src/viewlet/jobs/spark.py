@@ -9,14 +9,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import pyarrow as pa
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import DataFrame, DataFrameReader, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
-from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from viewlet.errors import Error
+
+try:
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+    from pyspark.errors import AnalysisException, PySparkException
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql import functions as F
+    from pyspark.sql import types as T
+    from pyspark.sql.streaming.readwriter import DataStreamReader
+except ImportError as missing:
+    raise Error("a job on Spark needs PySpark: pip install 'viewlet[spark]'") from missing
+
 from viewlet.jobs.file import read, with_op
 from viewlet.jobs.heads import Head, check_heads, heads_of
 from viewlet.jobs.source import Files, OrderBook, Source, Tpch

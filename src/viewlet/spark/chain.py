@@ -95,6 +95,11 @@ class Snapshot:
         return Snapshot(Version(*data["version"]), File.from_json(data["file"]), bases)
 
 
+def snapshot_stem(cell: str, version: Version) -> str:
+    """How the names of a snapshot's files begin; more follows, for two may be made of one version."""
+    return f"{version.batch}-{cell}-{version.log}"
+
+
 @dataclass(frozen=True)
 class ViewFiles:
     """A cell's rows of a view: those of ``base`` and of ``changes``, equal ones together, their weights summed."""
@@ -189,7 +194,10 @@ class Address:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What counts of all files once ``batch`` is done. ``offsets`` is the digest of what the sources gave to it."""
+    """What counts of all files once ``batch`` is done.
+
+    ``noted`` is what Spark noted of the rows that its sources gave to it, and ``offsets`` the digest of that.
+    """
 
     batch: int
     offsets: str
@@ -197,6 +205,7 @@ class Manifest:
     addresses: Mapping[str, Address] = field(default_factory=dict)
     progress: Mapping[str, Any] = field(default_factory=dict)
     run: str = ""  # whose cells are at the addresses
+    noted: str = ""  # manifests of earlier versions do not say
 
     def changes(self) -> dict[str, list[str]]:
         """View ↦ the files that say what this batch changed in it."""
@@ -219,13 +228,15 @@ class Manifest:
             "addresses": {name: address.to_json() for name, address in self.addresses.items()},
             "progress": dict(self.progress),
             "run": self.run,
+            "noted": self.noted,
         }
 
     @staticmethod
     def from_json(data: Json) -> Manifest:
         cells = {name: Chain.from_json(chain) for name, chain in data["cells"].items()}
         addresses = {name: Address.from_json(address) for name, address in data["addresses"].items()}
-        return Manifest(data["batch"], data["offsets"], cells, addresses, data["progress"], data["run"])
+        noted = data.get("noted", "")
+        return Manifest(data["batch"], data["offsets"], cells, addresses, data["progress"], data["run"], noted)
 
 
 def _files_to_json(files: Mapping[str, File]) -> dict[str, list[Any]]:

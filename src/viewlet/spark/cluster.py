@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
-import json
+import os
 import pickle
+import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from viewlet.errors import CorruptError, Error
 from viewlet.spark.chain import Manifest
 from viewlet.spark.client import stop
-from viewlet.spark.manifest import newest_manifest, read_manifest, write_manifest
+from viewlet.spark.manifest import (
+    newest_manifest,
+    published,
+    published_batches,
+    published_offsets,
+    read_manifest,
+    write_manifest,
+)
 from viewlet.spark.store import Store
 from viewlet.spark.ticket import Run
 
 A = TypeVar("A")
+OTHER_VERSION = "PYTHON_VERSION_MISMATCH"  # says Spark
 RECENT = 100  # batches whose progress is looked up
 
 
@@ -34,11 +46,28 @@ def on_cluster(spark: SparkSession, errand: Callable[[], A]) -> A:
                 answer = error
             yield pa.RecordBatch.from_pydict({"answer": [pickle.dumps(answer)]})
 
-    rows = spark.range(0, 1, 1, 1).mapInArrow(run, "answer binary").collect()
+    try:
+        rows = spark.range(0, 1, 1, 1).mapInArrow(run, "answer binary").collect()
+    except (PySparkException, Py4JJavaError) as error:
+        refuse_other_python(str(error))
+        raise
     answer = pickle.loads(rows[0].answer)
     if isinstance(answer, Error):
         raise answer
     return answer  # type: ignore[no-any-return]
+
+
+def refuse_other_python(failure: str) -> None:
+    """An errand is the first that Spark's Python workers hear of viewlet. Their Python may not be the one of this."""
+    missing = re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", failure)
+    if missing or OTHER_VERSION in failure:
+        what = f"have no module {missing[1]}" if missing else "are of another version of Python"
+        theirs = os.environ.get("PYSPARK_PYTHON", "python3, since PYSPARK_PYTHON is not set")
+        raise Error(
+            f"Spark's Python workers {what}: they run {theirs}. Make the session with viewlet.spark.session(), or set "
+            f"PYSPARK_PYTHON={sys.executable} before it starts; on a cluster, install viewlet in the Python of its "
+            f"executors"
+        ) from None
 
 
 # -- errands -----------------------------------------------------------------------------------------------------------
@@ -76,8 +105,13 @@ def view_files(checkpoint: str, batch: int | None, views: tuple[str, ...]) -> di
 
 
 def batches_done(checkpoint: str) -> list[int]:
-    """The batches that published their changes, which is the last thing that a batch does: all there ever were."""
-    return [int(name.removesuffix(".json")) for name in Store.of(checkpoint).names("published")]
+    return published_batches(Store.of(checkpoint))
+
+
+def batches_done_and_given(checkpoint: str, first: int) -> tuple[list[int], str]:
+    """And what the first of them was made of; "" if it was not yet, or nobody noted it."""
+    store = Store.of(checkpoint)
+    return published_batches(store), published_offsets(store, first) or ""
 
 
 def save_manifest(checkpoint: str, manifest: Manifest) -> None:
@@ -104,16 +138,15 @@ def stop_cells(checkpoint: str, run: Run) -> None:
 def read_changes(
     store_uri: str, view: str, since: int | None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """From what batches published to the changed rows of one view."""
+    """From the paths of what batches published to the changed rows of one view."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         store = Store(store_uri)
-        for batch in batches:
-            for text in batch.column(0).to_pylist():
-                published = json.loads(text)
-                if since is None or published["batch"] >= since:
-                    for path in published["changes"].get(view, ()):
-                        yield from _rows(store, view, published["batch"], path)
+        for path in (path for batch in batches for path in batch.column(0).to_pylist()):
+            number = int(path.rpartition("/")[2].removesuffix(".json"))
+            if since is None or number >= since:
+                for file in published(store, number)["changes"].get(view, ()):
+                    yield from _rows(store, view, number, file)
 
     return run
 

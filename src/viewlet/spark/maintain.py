@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial, reduce
 from typing import Any
@@ -18,19 +17,21 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from viewlet.errors import Error
 from viewlet.schema import Relation
+from viewlet.spark.arguments import Frames, Trigger, check_script, check_trigger, checked_streams, with_trigger
 from viewlet.spark.chain import Manifest
 from viewlet.spark.client import new_run
-from viewlet.spark.cluster import batches_done, on_cluster, save_manifest, state_of, stop_cells
+from viewlet.spark.cluster import batches_done_and_given, on_cluster, save_manifest, state_of, stop_cells
 from viewlet.spark.feed import NOBODY
+from viewlet.spark.given import check_same, fingerprints
 from viewlet.spark.manifest import RETAINED_BATCHES
+from viewlet.spark.offsets import restore_offsets
 from viewlet.spark.pipeline import Artefacts, Pipeline, Works, pipeline_of, prepare, works
-from viewlet.spark.route import Slots, check_source, events, route, slots_of, spark_type, without_the_obvious
+from viewlet.spark.route import Slots, events, route, slots_of, spark_type, without_the_obvious
 from viewlet.spark.runner import HISTORY, OPENING, SETTINGS, Runner, apply_settings, handing_over, run_batch
-from viewlet.spark.store import Store
+from viewlet.spark.store import Store, absolute
 from viewlet.spark.views import Views
 from viewlet.sql.scope import Dialect
 
-Frames = Mapping[str, DataFrame]
 DEFAULT_CELLS = 4  # where Spark does not say how many cores it has
 
 
@@ -42,7 +43,7 @@ def maintain(
     *,
     cells: int | None = None,
     history: Frames | None = None,
-    trigger: Mapping[str, Any] | None = None,
+    trigger: Trigger | None = None,
     strategy: str = "optimized",
     dialect: Dialect = "sql",
     retain: int = RETAINED_BATCHES,
@@ -56,11 +57,14 @@ def maintain(
 
     ``checkpoint`` is where Spark and viewlet keep all that a restart needs: call with the same one to go on. Without
     one, a directory that is deleted with this process. ``cells`` is how many shares to cut the work into (default: as
-    many as Spark has cores). ``trigger`` is Spark's own: ``{"availableNow": True}`` runs what is there and ends.
+    many as Spark has cores). ``trigger`` is Spark's own: ``"5 seconds"`` is how often to look for rows, and
+    ``{"availableNow": True}`` runs what is there and ends.
     ``retain`` is for how many batches old state and changes are kept.
     """
+    check_script(script)
     pipeline = pipeline_of(script, cells or _cores(spark), strategy, dialect)
-    streams = _checked(pipeline, sources, history or {})
+    streams = checked_streams(pipeline, sources, history or {})
+    check_trigger(spark, trigger)
     place = _place(checkpoint)
     artefacts = on_cluster(spark, partial(_prepared, place, script, pipeline.asked, strategy, dialect))
     slots = _slots(pipeline)
@@ -94,11 +98,11 @@ def _is_planned(spark: SparkSession, pipeline: Pipeline) -> bool:
 
 
 def _start(
-    spark: SparkSession, rows: DataFrame, runner: Runner, trigger: Mapping[str, Any] | None, name: str | None
+    spark: SparkSession, rows: DataFrame, runner: Runner, trigger: Trigger | None, name: str | None
 ) -> StreamingQuery:
     rows = handing_over(rows, runner.works) if runner.planned else rows
     writer = rows.writeStream.foreachBatch(runner).option("checkpointLocation", runner.checkpoint)
-    writer = writer.trigger(**trigger) if trigger else writer
+    writer = with_trigger(writer, trigger)
     with _our_settings(spark):
         return (writer.queryName(name) if name else writer).start()
 
@@ -140,8 +144,7 @@ def _context(spark: SparkSession) -> SparkContext | None:
 
 def _place(checkpoint: str | os.PathLike[str] | None) -> str:
     if checkpoint is not None:
-        place = os.fspath(checkpoint)
-        return place if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", place) else os.path.abspath(place)
+        return absolute(os.fspath(checkpoint))
     kept = tempfile.TemporaryDirectory(prefix="viewlet-")
     _temporary.append(kept)
     return kept.name
@@ -151,30 +154,12 @@ _temporary: list[tempfile.TemporaryDirectory[str]] = []  # deleted with the proc
 
 
 def _prepared(checkpoint: str, script: str, cells: int, strategy: str, dialect: Dialect) -> Artefacts:
-    return prepare(checkpoint, pipeline_of(script, cells, strategy, dialect))
+    artefacts = prepare(checkpoint, pipeline_of(script, cells, strategy, dialect))
+    restore_offsets(checkpoint)
+    return artefacts
 
 
 # -- sources -----------------------------------------------------------------------------------------------------------
-
-
-def _checked(pipeline: Pipeline, sources: Frames, history: Frames) -> dict[str, DataFrame]:
-    """The sources that stream. Every relation needs one, and each must fit its relation."""
-    for name, frame in (*sources.items(), *history.items()):
-        relation = pipeline.relations.get(name)
-        if relation is None:
-            there = ", ".join(pipeline.relations)
-            raise Error(f"there is no stream or table {name} for this source; the script creates: {there}")
-        check_source(relation, frame)
-        if frame.isStreaming and relation.static:
-            raise Error(f"{name} is a table, loaded once: give a static DataFrame, or declare it CREATE STREAM")
-    for name, frame in history.items():
-        if frame.isStreaming:
-            raise Error(f"the history of {name} is a streaming DataFrame: give a static one, or give it as a source")
-    for name in dict.fromkeys(copy.relation for copy in pipeline.grid.copies):
-        if name not in sources:
-            raise Error(f"no source for {name}: give sources={{{name!r}: a DataFrame, …}}")
-    read = {copy.relation for copy in pipeline.grid.copies}
-    return {name: frame for name, frame in sources.items() if frame.isStreaming and name in read}
 
 
 def _slots(pipeline: Pipeline) -> Slots:
@@ -200,21 +185,25 @@ def _load(
         for n in {**earlier, **history}
         if n in read
     }
-    begun = on_cluster(spark, partial(batches_done, runner.checkpoint))
+    begun, known = on_cluster(spark, partial(batches_done_and_given, runner.checkpoint, OPENING))
     if both and begun and max(begun) > HISTORY not in begun:
         raise Error("history comes before the stream, and this stream has begun without: give a new checkpoint")
-    opening = _openers(spark, pipeline.grid.cells, slots)
-    if static:
-        opening = opening.unionAll(route(pipeline.grid, slots, pipeline.relations, static))
+    prints = fingerprints(pipeline, given) if known or OPENING not in begun else ""
+    if known:
+        check_same(runner.checkpoint, known, prints)
     if OPENING not in begun:
-        _run_before(spark, runner, OPENING, None, opening)
+        opening = _openers(spark, pipeline.grid.cells, slots)
+        tables = [route(pipeline.grid, slots, pipeline.relations, static)] if static else []
+        _run_before(spark, runner, OPENING, None, reduce(DataFrame.unionAll, tables, opening), prints)
     if both and HISTORY not in begun:
         opened = runner.last or on_cluster(spark, partial(state_of, runner.checkpoint, OPENING))
         _run_before(spark, runner, HISTORY, opened, route(pipeline.grid, slots, pipeline.relations, both))
 
 
-def _run_before(spark: SparkSession, runner: Runner, batch: int, before: Manifest | None, rows: DataFrame) -> None:
-    runner.last = run_batch(rows, runner.works, before, batch, "")
+def _run_before(
+    spark: SparkSession, runner: Runner, batch: int, before: Manifest | None, rows: DataFrame, given: str = ""
+) -> None:
+    runner.last = run_batch(rows, runner.works, before, batch, given)
     on_cluster(spark, partial(save_manifest, runner.checkpoint, runner.last))
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import MutableMapping
+from collections.abc import Iterable, MutableMapping
 
 from viewlet.errors import CorruptError
-from viewlet.spark.chain import Json, Manifest
+from viewlet.spark.chain import Json, Manifest, snapshot_stem
 from viewlet.spark.store import Store, digest
 
 FORMAT = 1
@@ -27,8 +27,35 @@ def write_manifest(store: Store, manifest: Manifest) -> None:
 
 
 def publish(store: Store, manifest: Manifest) -> None:
-    line = json.dumps({"batch": manifest.batch, "changes": manifest.changes()}, separators=(",", ":"))
-    store.write(_published(manifest.batch), f"{line}\n".encode())
+    told = {"batch": manifest.batch, "changes": manifest.changes(), "offsets": manifest.offsets}
+    store.write(_published(manifest.batch), json.dumps(told, separators=(",", ":")).encode() + b"\n")
+
+
+def published(store: Store, batch: int) -> Json:
+    """What a batch that is listed as published told. A store may list a file before all of it is there."""
+
+    def parsed(data: bytes) -> Json:
+        try:
+            found: Json = json.loads(data)
+        except ValueError:
+            where = store.path_of(_published(batch))
+            raise CorruptError(f"{where} is not whole: start again, and if it stays so, restore it") from None
+        return found
+
+    return store.awaited(_published(batch), parsed)
+
+
+def published_offsets(store: Store, batch: int) -> str | None:
+    """Of which offsets a batch is that was published ("" where its note does not say); None if it was not."""
+    try:
+        return str(published(store, batch).get("offsets", ""))
+    except FileNotFoundError:
+        return None
+
+
+def published_batches(store: Store) -> list[int]:
+    """All that there ever were: to publish is the last thing that a batch does."""
+    return _numbers(store.names("published"))
 
 
 def read_manifest(store: Store, batch: int) -> Manifest | None:
@@ -54,7 +81,12 @@ def newest_manifest(store: Store, at_most: int | None = None) -> Manifest | None
 
 
 def manifest_batches(store: Store) -> list[int]:
-    found = (re.fullmatch(r"(-?\d+)\.json", name) for name in store.names("batches"))
+    return _numbers(store.names("batches"))
+
+
+def _numbers(names: Iterable[str]) -> list[int]:
+    """Of files that are named by their batch; drafts are not."""
+    found = (re.fullmatch(r"(-?\d+)\.json", name) for name in names)
     return [int(name[1]) for name in found if name]
 
 
@@ -67,25 +99,35 @@ def clean(
     """Remove what no retained manifest names, and say how many files went. ``known`` is what some of them name.
 
     To be called between batches. A file's name begins with the batch that made it; one of a batch that is still
-    retained may belong to an attempt in the making, so only older ones go. Should a retained manifest be unreadable,
+    retained may belong to an attempt in the making, so only older ones go; and of those, none that is of a snapshot
+    which the next batch may come to name, for it may take long to make. Should a retained manifest be unreadable,
     nothing goes. What was published stays: whoever reads changes too late is to find that they are gone.
     """
     oldest = committed - retain + 1
     kept = [b for b in manifest_batches(store) if b >= oldest]
+    if not kept:
+        return 0
     try:
         by_batch = {batch: (known or {}).get(batch) or _named(store, batch) for batch in kept}
+        awaited = _awaited(store, max(kept))
     except CorruptError:
-        return 0
-    if not kept:
         return 0
     if known is not None:
         known.clear()
         known.update(by_batch)
     named = frozenset[str]().union(*by_batch.values())
-    doomed = [path for path in _state_files(store) if _batch_of(path) < oldest and path not in named]
+    old = [path for path in _state_files(store) if _batch_of(path) < oldest and path not in named]
+    doomed = [path for path in old if not path.rpartition("/")[2].removeprefix(".").startswith(awaited)]
     manifests = [b for b in manifest_batches(store) if b < oldest]
     store.delete([*doomed, *map(_path, manifests)])
     return len(doomed) + len(manifests)
+
+
+def _awaited(store: Store, batch: int) -> tuple[str, ...]:
+    """How the names of snapshots begin that a cell may be making: of a version after the newest one that it has."""
+    manifest = read_manifest(store, batch)
+    cells = manifest.cells if manifest else {}
+    return tuple(f"{snapshot_stem(name, log.version)}-" for name, chain in cells.items() for log in chain.recent)
 
 
 def _named(store: Store, batch: int) -> frozenset[str]:

@@ -49,11 +49,36 @@ class Pipeline:
 
     @property
     def identity(self) -> str:
-        """Equal for two pipelines exactly if one can go on where the other stopped."""
-        programs = [self.program.to_text(), self.merge.program.to_text() if self.merge else ""]
+        """Equal for two pipelines only if one can go on where the other stopped; how a script is written is left out.
+
+        Snapshots belong to generated code. So this is what code is generated from, rather than all that means the same.
+        """
+        return self._digest(_meaning)
+
+    @property
+    def identity_with_text(self) -> str:
+        """As checkpoints had it whose identity depended on every letter of the script."""
+        return self._digest(Program.to_text)
+
+    def _digest(self, described: Callable[[Program], str]) -> str:
+        programs = [described(self.program), described(self.merge.program) if self.merge else ""]
         shares = [d.share for d in self.grid.dimensions]
         routes = [(c.name, c.relation, c.columns, c.routes) for c in self.grid.copies]
         return digest(repr((programs, shares, routes, self.local)).encode())
+
+
+def _meaning(program: Program) -> str:
+    """Without what is for people, and without estimates: what they decided shows in the rest."""
+    bare = replace(
+        program,
+        relations=tuple(
+            Relation(r.name, r.columns, r.static, options=dict(sorted(r.options.items()))) for r in program.relations
+        ),
+        views=tuple(replace(view, why="") for view in program.views),
+        results=tuple(replace(result, sql="") for result in program.results),
+        source="",
+    )
+    return bare.to_text()
 
 
 def pipeline_of(script: str, cells: int, strategy: str, dialect: Dialect) -> Pipeline:
@@ -140,16 +165,14 @@ def prepare(checkpoint: str, pipeline: Pipeline) -> Artefacts:
 
 
 def _claim(store: Store, pipeline: Pipeline) -> None:
-    identity = pipeline.identity
     options = f"cells={pipeline.asked} strategy={pipeline.strategy} dialect={pipeline.program.dialect}"
-    text = f"{identity}\n{options}\n{pipeline.source}"
     if JOB not in store.names(""):
-        store.write(JOB, text.encode())
+        store.write(JOB, f"{pipeline.identity}\n{options}\n{pipeline.source}".encode())
         return
-    known, begun, source = store.read(JOB).to_pybytes().decode().split("\n", 2)
-    if known == identity:
+    known, begun, _ = store.read(JOB).to_pybytes().decode().split("\n", 2)
+    if known in (pipeline.identity, pipeline.identity_with_text):
         return
-    what = "with another script" if source != pipeline.source else f"with {begun}"
+    what = f"with {begun}" if begun != options else "with another script"
     raise Error(
         f"the checkpoint {store.uri} was begun {what} (or by another version of viewlet), so its state is not this "
         f"job's: go on as it was begun, or give a new checkpoint and let the sources replay"

@@ -7,7 +7,7 @@ negative: goes), and *slots*. The k-th column of a type goes into that type's k-
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
@@ -165,6 +165,14 @@ def named(column: str) -> Column:
 def events(relation: Relation, source: DataFrame) -> DataFrame:
     """The relation's columns and op, in one order for all sources of a relation."""
     return source.select(*(named(c.name) for c in relation.columns), _op(source, relation).alias(OP))
+
+
+def cell_rows(relation: Relation, columns: Collection[str], source: DataFrame) -> DataFrame:
+    """Some columns as cells get them, whatever their types in the source, and op."""
+    given = _given(source)
+    read = [_cell_value(c, given[c.name], relation) for c in relation.columns if c.name in columns]
+    names = [value.alias(f"c{place}") for place, value in enumerate(read)]
+    return source.select(*names, _op(source, relation).alias(OP))
 
 
 def _given(source: DataFrame) -> dict[str, T.DataType]:

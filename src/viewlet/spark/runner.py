@@ -2,28 +2,33 @@
 
 Spark's own offset and commit logs say which batches there are. The manifest of a batch says what they came to; it is
 written when all of it is durable and before Spark commits. A batch that Spark runs again starts from the manifest
-before it; where it was done already, over the same offsets, nothing is left to do.
+before it; where it was done already, over the same offsets, the cells have nothing left to do. Over others it is
+refused.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from viewlet.errors import CorruptError, Error
+from viewlet.errors import LONGEST, CorruptError, Error
 from viewlet.spark.chain import Chain, Manifest
 from viewlet.spark.client import Answer
 from viewlet.spark.feed import LOST, Message, Turn, answers, apply_handed_over, feed_merge_cells
 from viewlet.spark.manifest import clean, newest_manifest, publish, read_manifest, write_manifest
+from viewlet.spark.offsets import keep_offsets, noted_offsets, refuse_another_batch
 from viewlet.spark.pipeline import Works
 from viewlet.spark.route import OP
-from viewlet.spark.stage import OUTPUT, TURN, cell_stage, hand_over_stage, merge_stage
+from viewlet.spark.stage import DONE, OUTPUT, TURN, cell_stage, hand_over_stage, merge_stage
 from viewlet.spark.store import Store, digest
 
 OPENING, HISTORY = -2, -1  # the batches before Spark's first: static tables, and what was there before the stream
@@ -38,6 +43,8 @@ SETTINGS = {  # of the query's session
     # nothing to adapt, and each shuffle would be a job of its own: as Spark has it for streams anyway
     "spark.sql.adaptive.enabled": "false",
 }
+STOPPED = re.compile(r"Interrupted(?:IO)?Exception|ClosedByInterruptException|cancelled job group")
+SPARKS_WORDS = "py4j.protocol.Py4JJavaError: An error occurred while calling"
 CLEAN_EVERY = 20  # batches: looking for files to delete lists directories
 REMEMBERED = 1000  # batches' progress, in memory
 
@@ -60,22 +67,35 @@ class Runner:
     recent: deque[Mapping[str, Any]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
+        with _short_if_stopped():
+            self._take(rows, batch)
+
+    def _take(self, rows: DataFrame, batch: int) -> None:
         store = Store(self.works.run.store)
-        offsets = digest(Store(self.checkpoint).read(f"offsets/{batch}"))
-        manifest = _done(store, batch, offsets)
+        noted = noted_offsets(self.checkpoint, batch)
+        manifest = _done(store, batch, digest(noted.encode()))
         if manifest is None:
-            if not self.planned:  # through Connect a batch is planned in the session that started the query
-                apply_settings(rows.sparkSession)
-            before = self._before(store, batch)
-            manifest = run_batch(rows, self.works, before, batch, offsets, planned=self.planned)
+            manifest = self._run(store, rows, batch, noted)
             write_manifest(store, manifest)
         else:
+            _run_for_spark(rows, planned=self.planned)
             publish(store, manifest)  # the attempt before may have died just before it did
         self.last = manifest
         self.named[batch] = manifest.files()
         self.recent.append(manifest.progress)
         if batch % CLEAN_EVERY == CLEAN_EVERY - 1:
             clean(store, batch - 1, self.retain, self.named)
+
+    def _run(self, store: Store, rows: DataFrame, batch: int, noted: str) -> Manifest:
+        """Spark's note is forced to the disk meanwhile: once the batch counts, it must not be lost."""
+        if not self.planned:  # through Connect a batch is planned in the session that started the query
+            apply_settings(rows.sparkSession)
+        before, offsets = self._before(store, batch), digest(noted.encode())
+        with ThreadPoolExecutor(1) as meanwhile:
+            kept = meanwhile.submit(keep_offsets, self.checkpoint, batch, noted)
+            done = run_batch(rows, self.works, before, batch, offsets, planned=self.planned)
+            kept.result()
+        return replace(done, noted=noted)
 
     def _before(self, store: Store, batch: int) -> Manifest:
         if self.last is not None and max(self.last.batch, HISTORY) == batch - 1:
@@ -89,13 +109,43 @@ class Runner:
         return found
 
 
+@contextmanager
+def _short_if_stopped() -> Iterator[None]:
+    """Spark knows by its text that a batch failed because the query was stopped in the middle of it.
+
+    It looks for the words below with a regular expression that takes a frame of Java's stack for each letter of what
+    Python said, so Java's own account of the failure, and Python's of how it came about, would be too long.
+    """
+    try:
+        yield
+    except Exception as error:
+        text = str(error)
+        if not (sign := STOPPED.search(text)):
+            raise
+        why = " ".join(text[:LONGEST].split())
+        short = Error(f"{SPARKS_WORDS} Spark: {why} … {sign[0]}: java.lang.InterruptedException")
+        raise short.with_traceback(None) from None
+
+
 def _done(store: Store, batch: int, offsets: str) -> Manifest | None:
-    """What an earlier attempt at this very batch came to; one that is broken or of other offsets is done again."""
+    """What an earlier attempt at this very batch came to; one that is broken, or nobody heard of, is done again."""
     try:
         found = read_manifest(store, batch)
     except CorruptError:
-        return None
-    return found if found is not None and found.offsets == offsets else None
+        found = None
+    if found is not None and found.offsets == offsets:
+        return found
+    refuse_another_batch(store, batch, offsets, found.offsets if found else None)
+    return None
+
+
+def _run_for_spark(rows: DataFrame, *, planned: bool) -> None:
+    """What the cells have already. Sources with a state of their own (dropDuplicates, say) note it as they are read."""
+    if planned:
+        rows.sparkSession.sparkContext.setLocalProperty(TURN, DONE)
+        rows.collect()
+    else:
+        rows.write.format("noop").mode("overwrite").save()
 
 
 def run_batch(

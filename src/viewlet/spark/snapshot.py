@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from viewlet.spark.cell import Cell
-from viewlet.spark.chain import Chain, Snapshot, Version
+from viewlet.spark.chain import Chain, Snapshot, Version, snapshot_stem
 from viewlet.spark.server import Listener, say
 from viewlet.spark.store import Store
 
@@ -86,7 +86,7 @@ def fork_snapshot(
 
 def _write_down(store: Store, cell: Cell, name: str, version: Version, publish: Sequence[str], note: Path) -> None:
     """Named at random as well: a cell that was given up may write the same version elsewhere, in other bytes."""
-    parent, stem = os.getppid(), f"{version.batch}-{name}-{version.log}-{secrets.token_hex(4)}"
+    parent, stem = os.getppid(), f"{snapshot_stem(name, version)}-{secrets.token_hex(4)}"
     paths = [f"snapshots/{stem}.state", *(f"bases/{directory_of(view)}/{stem}.parquet" for view in publish)]
     drafts = [store.draft(path, note.parent) for path in paths]
     try:

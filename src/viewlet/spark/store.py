@@ -1,7 +1,8 @@
 """Durable files of a query: written whole or not at all, and checked when they are read again.
 
-Whatever pyarrow or fsspec can reach serves. On local disks a file is written under a hidden name, forced to the disk
-and renamed; an object store shows an object only when its upload is complete. Paths are relative to the store's root.
+Whatever pyarrow or fsspec can reach serves. A file is written under a hidden name and renamed, on local disks once it
+is forced to the disk; an object store shows an object only when its upload is complete. Paths are relative to the
+store's root.
 """
 
 from __future__ import annotations
@@ -11,22 +12,29 @@ import os
 import re
 import shutil
 import tempfile
+import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import pyarrow as pa
 from pyarrow import fs
 
 from viewlet.errors import CorruptError, Error
+from viewlet.spark import disk
 from viewlet.spark.chain import File
 
 DIGEST = hashlib.sha256
 DIGEST_LENGTH = 32  # hexadecimal digits; against accidents, not against whoever may write to the store anyway
 BLOCK = 1 << 22
+OBJECT_STORES = ("s3", "gcs", "abfs")  # of pyarrow's
+PATIENCE = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)  # seconds between looks at a file that is not whole yet
+SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:")  # one letter is a drive of Windows
+
+A = TypeVar("A")
 
 
 def digest(data: Any) -> str:
@@ -59,9 +67,14 @@ class Store:
 
     def write(self, path: str, data: Any) -> File:
         """In the place of what was there before, if anything: readers see the one or the other."""
-        with self._writer(path) as out:
-            out.write(data)
-        return _file(path, data)
+        file = _file(path, data)
+        if self.is_local:
+            disk.write(Path(self._root, path), data)
+        elif self._files.type_name in OBJECT_STORES:
+            self._upload(path, [data])
+        else:
+            self._upload_and_move(file, data)
+        return file
 
     def write_new(self, contents: Mapping[str, Any]) -> list[File]:
         """Files that nobody asks for before this is over: their names are new, and no manifest has them yet.
@@ -69,51 +82,58 @@ class Store:
         Local ones share a trip to the disk.
         """
         if self.is_local:
-            _write_together({Path(self._root, path): data for path, data in contents.items()})
+            disk.write_together({Path(self._root, path): data for path, data in contents.items()})
             return [_file(path, data) for path, data in contents.items()]
-        return [self.write(path, data) for path, data in contents.items()]
+        for path, data in contents.items():
+            self._upload(path, [data])
+        return [_file(path, data) for path, data in contents.items()]
 
     def draft(self, path: str, elsewhere: Path) -> Path:
         """Where to write a local file that is to be adopted as ``path``: on the store's own disk, if it has one."""
         if not self.is_local:
             return elsewhere / uuid.uuid4().hex
-        draft = _draft_of(Path(self._root, path))
+        draft = disk.draft_of(Path(self._root, path))
         draft.parent.mkdir(parents=True, exist_ok=True)
         return draft
 
     def adopt(self, draft: Path, path: str) -> File:
-        """The draft, written and closed, becomes a file of the store."""
+        """The draft, written and closed, becomes a file of the store, which is new as well."""
         hashed = _Hashed()
         with draft.open("rb") as source:
             for block in iter(lambda: source.read(BLOCK), b""):
                 hashed.add(block)
             if self.is_local:
                 os.fsync(source.fileno())
-                _rename(draft, Path(self._root, path))
+                disk.rename(draft, Path(self._root, path))
             else:
                 source.seek(0)
-                with self._writer(path) as out:
-                    shutil.copyfileobj(source, out, BLOCK)
+                self._upload(path, iter(lambda: source.read(BLOCK), b""))
                 draft.unlink()
         return hashed.file(path)
 
-    @contextmanager
-    def _writer(self, path: str) -> Iterator[Any]:
-        if not self.is_local:
-            self._files.create_dir(f"{self._root}/{path}".rpartition("/")[0], recursive=True)
-            with self._files.open_output_stream(f"{self._root}/{path}") as stream:
-                yield stream
-            return
-        target = Path(self._root, path)
-        draft = _draft_of(target)
-        try:
-            with _created(draft) as out:
-                yield out
-                out.flush()
-                os.fsync(out.fileno())
-            _rename(draft, target)
-        finally:
-            draft.unlink(missing_ok=True)
+    def sync(self, paths: Iterable[str]) -> None:
+        """Force local files to the disk that others wrote, those of them that are there."""
+        there = [path for path in (Path(self._root, path) for path in paths) if path.exists()]
+        for path in (*there, *dict.fromkeys(path.parent for path in there)):
+            disk.sync(path)
+
+    def _upload(self, path: str, blocks: Iterable[Any]) -> None:
+        self._files.create_dir(f"{self._root}/{path}".rpartition("/")[0], recursive=True)
+        with self._files.open_output_stream(f"{self._root}/{path}") as out:
+            for block in blocks:
+                out.write(block)
+
+    def _upload_and_move(self, file: File, data: Any) -> None:
+        """HDFS does not rename onto a file, and through WebHDFS says so to nobody: what is there goes first."""
+        directory, _, name = file.path.rpartition("/")
+        draft = f"{directory}/.{name}.{uuid.uuid4().hex}".removeprefix("/")
+        self._upload(draft, [data])
+        self.delete([file.path])
+        self._files.move(f"{self._root}/{draft}", f"{self._root}/{file.path}")
+        if not self.has(file):
+            raise Error(
+                f"{self.path_of(draft)} is written, but cannot be renamed to {name}: may this user do so there?"
+            )
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
@@ -121,6 +141,17 @@ class Store:
         """FileNotFoundError where there is none."""
         with self._files.open_input_file(f"{self._root}/{path}") as file:
             return file.read_buffer()
+
+    def awaited(self, path: str, parsed: Callable[[bytes], A]) -> A:
+        """What ``parsed`` makes of a file. While it says CorruptError, the file may not be all there yet.
+
+        It is on a local disk, and wherever renaming takes no time; elsewhere a file may be copied to its name.
+        """
+        for pause in () if self.is_local else PATIENCE:
+            with suppress(CorruptError):
+                return parsed(self.read(path).to_pybytes())
+            time.sleep(pause)
+        return parsed(self.read(path).to_pybytes())
 
     def checked(self, file: File) -> pa.Buffer:
         """The bytes that were written, or CorruptError."""
@@ -135,7 +166,7 @@ class Store:
     @contextmanager
     def opened(self, file: File) -> Iterator[IO[bytes]]:
         """A local file of the same bytes, checked: for what is read through a file descriptor."""
-        with tempfile.TemporaryFile() if not self.is_local else _opened(Path(self._root, file.path)) as local:
+        with tempfile.TemporaryFile() if not self.is_local else disk.opened(Path(self._root, file.path)) as local:
             if not self.is_local:
                 self._download(file, local)
             hashed = _Hashed()
@@ -205,8 +236,8 @@ def _difference(size: int, file: File) -> str:
 def file_system(uri: str) -> tuple[fs.FileSystem, str]:
     if local := re.fullmatch(r"file:/+(.*)", uri):  # file:/a and file:///a are the same to Hadoop
         return fs.LocalFileSystem(), f"/{local[1]}"
-    if not re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+:", uri):
-        return fs.LocalFileSystem(), str(Path(uri).absolute())
+    if not SCHEME.match(uri):
+        return fs.LocalFileSystem(), absolute(uri)
     try:
         found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(uri)
         return found
@@ -214,61 +245,21 @@ def file_system(uri: str) -> tuple[fs.FileSystem, str]:
         return _fsspec(uri, unknown)
 
 
+def absolute(path: str) -> str:
+    """A path without a scheme is one of the local file system, and must mean the same in every process."""
+    return path if SCHEME.match(path) else os.path.abspath(path)
+
+
 def _fsspec(uri: str, unknown: Exception) -> tuple[fs.FileSystem, str]:
+    if "://" not in uri:  # fsspec would take it for a local path
+        scheme, _, path = uri.partition(":")
+        raise Error(
+            f"no file system for {uri}: write {scheme}://… if there is one of that name, the path where it is mounted "
+            f"(as /{scheme}{path}) if it is, or ./{uri} for a local directory"
+        )
     try:
         files, path = import_module("fsspec.core").url_to_fs(uri)
     except (ImportError, ValueError) as error:
         hint = "pyarrow does not know it, and fsspec is needed for others: pip install fsspec and what its scheme needs"
         raise Error(f"no file system for {uri} ({unknown}; {error}); {hint}") from error
     return fs.PyFileSystem(fs.FSSpecHandler(files)), path
-
-
-# -- local disks -------------------------------------------------------------------------------------------------------
-
-
-def _draft_of(path: Path) -> Path:
-    """Hidden, so that Spark's readers pass over it."""
-    return path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-
-
-def _created(path: Path) -> IO[bytes]:
-    try:
-        return path.open("xb")
-    except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path.open("xb")
-
-
-def _write_together(contents: Mapping[Path, Any]) -> None:
-    """All written before the first is forced to the disk: with it go the names of the others."""
-    with ExitStack() as stack:
-        files = [stack.enter_context(_created(path)) for path in contents]
-        for file, data in zip(files, contents.values(), strict=True):
-            file.write(data)
-            file.flush()
-        for file in files:
-            os.fsync(file.fileno())
-    for directory in {path.parent for path in contents}:
-        _sync_directory(directory)
-
-
-def _opened(path: Path) -> IO[bytes]:
-    try:
-        return path.open("rb")
-    except FileNotFoundError:
-        raise CorruptError(f"{path.as_uri()} is not there") from None
-
-
-def _rename(draft: Path, target: Path) -> None:
-    """The new name is on the disk, too, when this is over."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft.replace(target)
-    _sync_directory(target.parent)
-
-
-def _sync_directory(path: Path) -> None:
-    directory = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)

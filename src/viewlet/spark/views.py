@@ -34,6 +34,7 @@ from viewlet.spark.runner import Runner
 from viewlet.spark.store import Store
 
 BATCH, WEIGHT = "batch", "weight"
+FILES = "path string, modificationTime timestamp, length long, content binary"  # of Spark's binaryFile
 Progress = Mapping[str, Any]
 
 
@@ -96,9 +97,9 @@ class Views:
         """
         result = self._result(name)
         store = Store.of(self._runner.checkpoint)
-        published = self._spark.readStream.format("text").option("wholetext", True).load(store.pattern_of("published"))
+        published = self._spark.readStream.schema(FILES).load(store.pattern_of("published"), format="binaryFile")
         schema = T.StructType([T.StructField(BATCH, T.LongType()), *_schema(result).fields])
-        return published.mapInArrow(read_changes(store.uri, name, since), schema)
+        return published.select("path").mapInArrow(read_changes(store.uri, name, since), schema)
 
     # -- looking on ----------------------------------------------------------------------------------------------------
 

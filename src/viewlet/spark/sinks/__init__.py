@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import DataFrame
 
 from viewlet.errors import Error
-from viewlet.spark.sinks.merge_on_read import MergeOnRead, absolute, read_view
+from viewlet.spark.sinks.merge_on_read import MergeOnRead, read_view
+from viewlet.spark.store import absolute
 
 Sink = Callable[[DataFrame, int], None]
 

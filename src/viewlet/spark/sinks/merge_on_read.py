@@ -13,12 +13,11 @@ named by none. So readers see the view after some micro-batch, whole.
 from __future__ import annotations
 
 import json
-import re
 import uuid
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -27,7 +26,7 @@ from pyspark.sql import types as T
 from viewlet.errors import CorruptError, Error
 from viewlet.spark.cluster import on_cluster
 from viewlet.spark.sinks.order import BATCH, WEIGHT, Held, column, is_held, with_own_names
-from viewlet.spark.store import Store, digest
+from viewlet.spark.store import Store, absolute, digest
 
 FORMAT = 1
 
@@ -142,23 +141,22 @@ def _clean(store: Store, before: Manifest) -> None:
 # -- names and manifests -----------------------------------------------------------------------------------------------
 
 
-def absolute(path: str) -> str:
-    """A path without a scheme is one of the local file system, and must mean the same in every process."""
-    return path if re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+:", path) else str(Path(path).absolute())
-
-
 def newest_manifest(store: Store) -> Manifest | None:
     number = max(_manifests(store), default=None)
     if number is None:
         return None
-    checksum, _, body = store.read(_manifest_path(number)).to_pybytes().partition(b"\n")
     where = store.path_of(_manifest_path(number))
-    if checksum.decode("latin-1") != digest(body):
-        raise CorruptError(f"{where} fails its checksum: restore it, or fill the sink again from nothing")
-    found = json.loads(body)
+    found = store.awaited(_manifest_path(number), partial(_body, where))
     if found.pop("format") != FORMAT:
         raise CorruptError(f"{where} has another format than this viewlet reads, {FORMAT}")
     return Manifest(**{**found, "changes": tuple(found["changes"])})
+
+
+def _body(where: str, data: bytes) -> Any:
+    checksum, _, body = data.partition(b"\n")
+    if checksum.decode("latin-1") != digest(body):
+        raise CorruptError(f"{where} fails its checksum: restore it, or fill the sink again from nothing")
+    return json.loads(body)
 
 
 def _write_manifest(store: Store, manifest: Manifest) -> None:
