@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,24 +18,32 @@ from viewlet.schema import Relation
 
 OP = "op"
 OPS = "it is +1 (insert), -1 (delete), or how often"
+BLOCK = 1 << 20  # bytes of CSV that are parsed at a time, some 30 of which Arrow reads ahead; a row is shorter
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}  # what is compressed says so by its name
 
 
-def read(relation: Relation, source: Files, file: str, content: pa.Buffer | None = None) -> pa.Table:
-    """The relation's columns, and ``op`` where the file has it.
+def read(relation: Relation, source: Files, file: str, content: pa.Buffer | None = None) -> Iterator[pa.Table]:
+    """The relation's columns, and ``op`` where the file has it, in pieces: of CSV some rows at a time.
 
-    Those of CSV have the declared types. Those of Parquet keep their own: whoever takes them checks each value, and a
-    cast would round it before.
+    So a small file that unpacks to a large one takes no more memory than others. Columns of CSV have the declared
+    types. Those of Parquet keep their own: whoever takes them checks each value, and a cast would round it before.
     """
+    rows = 0
     try:
-        table = _csv(relation, file, content) if source.format == "csv" else _parquet(file)
-        check_columns(relation, file, table.column_names)
-        table = table.rename_columns([name.lower() for name in table.column_names])
-        ops = [OP] if OP in table.column_names else []
-        table = table.select([*(c.name for c in relation.columns), *ops])
-        return _with_checked_op(relation, file, table) if ops else table
+        for piece in _csv(relation, file, content) if source.format == "csv" else _parquet(file):
+            yield _declared(relation, file, piece, rows)
+            rows += piece.num_rows
     except (pa.ArrowException, ValueError) as error:
         raise DataError(f"{file} cannot be read: {error}", relation=relation.name) from error
+
+
+def _declared(relation: Relation, file: str, table: pa.Table, first: int) -> pa.Table:
+    """``first`` is the number of its first row."""
+    check_columns(relation, file, table.column_names)
+    table = table.rename_columns([name.lower() for name in table.column_names])
+    ops = [OP] if OP in table.column_names else []
+    table = table.select([*(c.name for c in relation.columns), *ops])
+    return _with_checked_op(relation, file, table, first) if ops else table
 
 
 def with_op(table: pa.Table) -> pa.Table:
@@ -57,37 +66,50 @@ def check_columns(relation: Relation, file: str, names: Iterable[str]) -> None:
             raise DataError(f"{file} has two columns of this name", relation=relation.name, column=name)
 
 
-def _csv(relation: Relation, file: str, content: pa.Buffer | None) -> pa.Table:
+def _csv(relation: Relation, file: str, content: pa.Buffer | None) -> Iterator[pa.Table]:
     """As RFC 4180 has it. An empty field is NULL, quoted or not, and nothing else is."""
     types = {c.name: arrow_type(c.type) for c in relation.columns} | {OP: pa.int64()}
     parse = pyarrow.csv.ParseOptions(newlines_in_values=True)
+    blocks = pyarrow.csv.ReadOptions(block_size=BLOCK, use_threads=False)  # one thread can tell where an error is
     with _opened(file, content) as stream:
-        header = pyarrow.csv.open_csv(stream, parse_options=parse).schema.names
+        header = pyarrow.csv.open_csv(stream, blocks, parse).schema.names
     check_columns(relation, file, header)
+    named = {name.lower(): name for name in header}
+    asked = {named[name]: type_ for name, type_ in types.items() if name in named}
     convert = pyarrow.csv.ConvertOptions(
-        column_types={name: types[name.lower()] for name in header if name.lower() in types},
-        null_values=[""],
-        strings_can_be_null=True,
+        column_types=asked, include_columns=list(asked), null_values=[""], strings_can_be_null=True
     )
-    with _opened(file, content) as stream:
-        return pyarrow.csv.read_csv(stream, parse_options=parse, convert_options=convert)
+    try:
+        with _opened(file, content) as stream, pyarrow.csv.open_csv(stream, blocks, parse, convert) as reader:
+            yield from (pa.Table.from_batches([batch]) for batch in reader)
+    except pa.ArrowInvalid as error:
+        raise _misfit(relation, file, header, str(error)) from error
+
+
+def _misfit(relation: Relation, file: str, header: list[str], why: str) -> DataError:
+    """Arrow counts columns from 0, and rows from 1, of which the header is the first."""
+    where = re.fullmatch(r"In CSV column #(\d+): Row #(\d+): (.*)", why, re.DOTALL)
+    if where is None:
+        return DataError(f"{file} cannot be read: {why}", relation=relation.name)
+    column, row, what = header[int(where[1])].lower(), int(where[2]) - 2, where[3]
+    return DataError(f"{file} cannot be read: {what}", relation=relation.name, column=column, row=row)
 
 
 def _opened(file: str, content: pa.Buffer | None) -> pa.NativeFile:
     return pa.input_stream(file if content is None else content, compression=_COMPRESSIONS.get(Path(file).suffix))
 
 
-def _parquet(file: str) -> pa.Table:
+def _parquet(file: str) -> Iterator[pa.Table]:
     """What is in the file and nothing else: ``pyarrow.parquet.read_table`` finds columns in its path, too."""
     with pyarrow.parquet.ParquetFile(file) as opened:
-        return opened.read()
+        yield opened.read()
 
 
-def _with_checked_op(relation: Relation, file: str, table: pa.Table) -> pa.Table:
+def _with_checked_op(relation: Relation, file: str, table: pa.Table, first: int) -> pa.Table:
     given = table[OP]
     if not pa.types.is_integer(given.type):
         raise DataError(f"{file} has it as {given.type}; {OPS}", relation=relation.name, column=OP)
     if given.null_count:
-        row = pc.index(pc.is_null(given), True).as_py()
+        row = first + pc.index(pc.is_null(given), True).as_py()
         raise DataError(f"NULL in {file}; {OPS}", relation=relation.name, column=OP, row=row)
     return table.set_column(table.column_names.index(OP), OP, given.cast(pa.int64()))
