@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from viewlet.errors import DataError, Error
 from viewlet.program.trigger import Result
-from viewlet.schema import Type
+from viewlet.schema import Column, Relation, Type
 
 
 def is_arrow(data: object) -> bool:
@@ -18,12 +18,24 @@ def is_arrow(data: object) -> bool:
     return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
 
 
+def settled(data: Any, relation: str) -> Any:
+    """What can be read only once, or is made while it is read, read: a list or a table in place of a stream."""
+    library, kind = type(data).__module__.partition(".")[0], type(data).__name__
+    if library in ("pandas", "polars") and kind == "Series":
+        why = "a Series is one column: to_frame() makes a frame of it; the values of one row are tuple(series)"
+        raise DataError(why, relation=relation, value=data)
+    if library == "polars" and kind == "LazyFrame":
+        return as_table(data.collect(), relation)
+    if is_arrow(data):
+        return as_table(data, relation)
+    return list(data) if isinstance(data, Iterator) else data
+
+
 def as_table(data: Any, relation: str) -> pa.Table:
     """A frame's columns; the index of a pandas frame says nothing about the row and is left behind."""
     try:
-        is_pandas = type(data).__module__.partition(".")[0] == "pandas"
-        found = pa.Table.from_pandas(data, preserve_index=False) if is_pandas else pa.table(data)
-    except (pa.ArrowException, ValueError) as error:
+        found = data if isinstance(data, pa.Table) else _table(data)
+    except (pa.ArrowException, TypeError, ValueError) as error:
         raise DataError(f"not a table: {'; '.join(map(str, error.args))}", relation=relation, value=data) from error
     names = found.column_names
     if twice := next((name for i, name in enumerate(names) if name in names[:i]), None):
@@ -31,11 +43,60 @@ def as_table(data: Any, relation: str) -> pa.Table:
     return found
 
 
+def _table(data: Any) -> pa.Table:
+    is_pandas = type(data).__module__.partition(".")[0] == "pandas"
+    return pa.Table.from_pandas(data, preserve_index=False) if is_pandas else pa.table(data)
+
+
 def batch(data: Any, relation: str) -> pa.RecordBatch:
     """All rows as one batch, which is copied only where it came in several."""
-    table = as_table(data, relation).combine_chunks()
-    columns = [column.chunk(0) if column.num_chunks else pa.array([], column.type) for column in table.columns]
+    table = as_table(data, relation)
+    try:
+        columns = [_in_one(column) for column in table.columns]
+    except pa.ArrowException as error:
+        raise DataError(f"too much for one batch: {error}", relation=relation, value=data) from error
     return pa.RecordBatch.from_arrays(columns, schema=table.schema)
+
+
+def _in_one(column: pa.ChunkedArray) -> pa.Array:
+    """Without the empty chunks, some of which Arrow cannot put together with others."""
+    chunks = [chunk for chunk in column.chunks if len(chunk)]
+    if len(chunks) == 1:
+        return chunks[0]
+    return pa.concat_arrays(chunks) if chunks else pa.array([], column.type)
+
+
+# -- floats for what is no DOUBLE --------------------------------------------------------------------------------------
+
+EVERY_INTEGER = 1 << 53  # below it a double says which integer was meant
+
+
+def fitted(table: pa.Table, relation: Relation) -> pa.Table:
+    """Columns of floats as what they stand for in their columns, as far as each value alone would not say it."""
+    for place, name in enumerate(table.column_names):
+        column, given = relation.column(name), table.column(place)
+        if column is None or not pa.types.is_floating(given.type):
+            continue
+        if column.type.kind in ("INTEGER", "BIGINT"):
+            table = table.set_column(place, name, _integers(relation, column, given.cast(pa.float64())))
+        elif column.type.kind == "DECIMAL" and given.type == pa.float32():
+            table = table.set_column(place, name, given.cast(pa.string()))  # the shortest of their own width
+    return table
+
+
+def _integers(relation: Relation, column: Column, given: pa.ChunkedArray) -> pa.ChunkedArray:
+    """How pandas and others hold integers some of which are missing: NaN is no number that an integer can be."""
+    known = pc.if_else(pc.is_nan(given), pa.scalar(None, pa.float64()), given)
+    is_one = pc.and_(pc.equal(pc.floor(known), known), pc.less(pc.abs(known), float(EVERY_INTEGER)))
+    if (row := pc.index(is_one, False).as_py()) >= 0:
+        value = given[row].as_py()
+        lost = "it does not say which integer was meant" if value == value // 1 else "it is no integer"
+        message = f"{column.type} takes integers, or floats that are; {value!r}: {lost}"
+        raise DataError(message, relation=relation.name, row=row, column=column.name, value=value)
+    return known.cast(pa.int64())
+
+
+# -- rows and events ---------------------------------------------------------------------------------------------------
 
 
 def undone(events: pa.RecordBatch) -> pa.RecordBatch:

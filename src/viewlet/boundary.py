@@ -7,7 +7,7 @@ import math
 import numbers
 import re
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Context, Decimal, Inexact, InvalidOperation
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation
 from fractions import Fraction
 from typing import Any
 
@@ -21,6 +21,8 @@ from viewlet.schema import Column, Kind, Relation, Type
 
 MIDNIGHT = dt.datetime(1970, 1, 1)
 MICROSECOND = dt.timedelta(microseconds=1)
+A_DAY = 86_400_000_000  # microseconds
+ALL_DIGITS = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
@@ -84,32 +86,37 @@ def _double(value: object, type_: Type) -> Cell:
 
 
 def _decimal(value: object, type_: Type) -> Cell:
-    fraction = _decimal_fraction(value, type_)
-    unscaled = fraction * 10**type_.scale
-    units: int = unscaled.numerator
-    if unscaled.denominator != 1:
-        advice = "; write it as a Decimal or a str" if isinstance(value, float) else ""
-        raise UnfitError(f"{value!r} has more than {type_.scale} digits after the point: it is no {type_}{advice}")
+    number = _number(value)
+    if number is None or not number.is_finite():
+        raise _expected("a Decimal, an int, a float or a numeral in a str", value, type_)
+    if not -1000 < int(number.as_tuple().exponent) < 1000:  # or an integer of a billion digits would be made
+        raise UnfitError(f"{value} does not fit {type_}")
+    scaled = number.scaleb(type_.scale, ALL_DIGITS)
+    units = int(scaled)
+    if units != scaled:
+        raise UnfitError(f"{value!r} has more than {type_.scale} digits after the point: it is no {type_}")
     if not fits(units, type_):
         raise UnfitError(f"{value} does not fit {type_}")
     return units
 
 
-def _decimal_fraction(value: object, type_: Type) -> Fraction:
-    match _numeral(value) if isinstance(value, str) else value:
-        case Decimal() as number if number.is_finite():
-            if not -1000 < int(number.as_tuple().exponent) < 1000:  # or a fraction of a billion digits would be made
-                raise UnfitError(f"{value} does not fit {type_}")
-            return Fraction(number)
-        case float() as number if math.isfinite(number):
-            return Fraction(number)
-        case numbers.Integral() as number if not isinstance(number, bool):
-            return Fraction(int(number))
-    raise _expected("a Decimal, an int or a numeral in a str", value, type_)
+def _number(value: object) -> Decimal | None:
+    """A float as the shortest decimal that reads as it, which is how it is written: 9.99 is 9.99."""
+    match value:
+        case Decimal():
+            return value
+        case str() | float():
+            return _numeral(value)
+        case numbers.Integral() if not isinstance(value, bool):
+            return Decimal(int(value))
+        case numbers.Real() if not isinstance(value, numbers.Rational):  # a float of another width
+            return _numeral(str(value))
+    return None
 
 
-def _numeral(text: str) -> Decimal | None:
+def _numeral(value: str | float) -> Decimal | None:
     try:
+        text = value if isinstance(value, str) else float.__repr__(value)
         return None if "_" in text else Decimal(text)
     except InvalidOperation:
         return None
@@ -121,7 +128,13 @@ def _date(value: object, type_: Type) -> Cell:
             value = dt.date.fromisoformat(value if ISO_DATE.fullmatch(value) else "")
         except ValueError:
             raise UnfitError(f"{value!r} is no date of the form YYYY-MM-DD") from None
-    if not isinstance(value, dt.date) or isinstance(value, dt.datetime):
+    if isinstance(value, dt.datetime):
+        microseconds = _timestamp(value, type_)
+        assert isinstance(microseconds, int)
+        if microseconds % A_DAY:
+            raise _expected("a datetime.date or a midnight", value, type_)
+        return microseconds // A_DAY
+    if not isinstance(value, dt.date):
         raise _expected("a datetime.date", value, type_)
     return (value - EPOCH).days
 
@@ -263,7 +276,7 @@ def encoder(relation: Relation) -> Encoder:
         f"        if {' and '.join(tests) or 'True'}:",
         "            try:",
         f"                return ({', '.join(cells)},)" if cells else "                return ()",
-        "            except (ArithmeticError, ValueError):",
+        "            except (ArithmeticError, TypeError, ValueError):",
         "                return None",
         "    return None",
     ]
@@ -286,8 +299,10 @@ def _fast_column(v: str, type_: Type, scope: dict[str, Any]) -> tuple[str, str]:
             # All digits and the greatest exponent that the type allows: whatever is lost on the way raises.
             exactly = Context(type_.precision, Emin=-1, Emax=type_.precision - 1, traps=[Inexact, InvalidOperation])
             scope[f"{v}_times"], scope[f"{v}_units"] = exactly.multiply, Decimal(10**type_.scale)
-            scope[f"{v}_whole"] = exactly.to_integral_exact
-            return f"type({v}) is Decimal", f"int({v}_whole({v}_times({v}, {v}_units)))"
+            scope[f"{v}_whole"], scope["numeral"] = exactly.to_integral_exact, _numeral
+            number = f"{v} if type({v}) is Decimal else numeral({v})"
+            kinds = f"(type({v}) is Decimal or type({v}) is float or type({v}) is str)"
+            return kinds, f"int({v}_whole({v}_times({number}, {v}_units)))"
         case "DATE":
             return f"type({v}) is date", f"{v}.toordinal() - {EPOCH.toordinal()}"
         case "TIMESTAMP":

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from threading import get_ident
 from typing import Any
 
 Row = tuple[Any, ...]
 Change = tuple[int, Row]  # weight (how often the row came, or went if negative) and row
 Callback = Callable[[Change], object]
+LOG = logging.getLogger("viewlet")
+
+
+@dataclass(eq=False)  # two with the same callback are two
+class Subscription:
+    view: str
+    callback: Callback
+    ended: bool = False
 
 
 class Subscriptions:
@@ -17,48 +28,65 @@ class Subscriptions:
     def __init__(self, weights: Callable[[str], Counter[Row]]) -> None:
         """``weights`` gives the rows that a view has now, and how often each is there."""
         self._weights = weights
-        self._callbacks: dict[str, list[Callback]] = {}
+        self._listening: dict[str, list[Subscription]] = {}
         self._rows: dict[str, Counter[Row]] = {}
-        self._waiting: deque[tuple[Callback, Change]] = deque()
-        self._delivering = False
+        self._waiting: deque[tuple[Subscription, Change]] = deque()
+        self.teller: int | None = None
+        """The thread that calls back now."""
 
     def __bool__(self) -> bool:
-        return bool(self._callbacks)
+        return bool(self._listening)
 
     def look(self) -> dict[str, Counter[Row]]:
         """The rows of the views that somebody listens to, for :meth:`publish`."""
-        return {view: self._weights(view) for view in self._callbacks}
+        return {view: self._weights(view) for view in self._listening}
 
     def add(self, view: str, callback: Callback) -> Callable[[], None]:
         """Tell ``callback`` of every change from now on; returns a function that ends it."""
         if view not in self._rows:
             self._rows[view] = self._weights(view)
-        callbacks = self._callbacks.setdefault(view, [])
-        callbacks.append(callback)
+        subscription = Subscription(view, callback)
+        self._listening.setdefault(view, []).append(subscription)
+        return lambda: self._end(subscription)
 
-        def end() -> None:
-            if callback in callbacks:
-                callbacks.remove(callback)
-            if not callbacks and self._callbacks.get(view) is callbacks:
-                del self._callbacks[view], self._rows[view]
-
-        return end
+    def _end(self, subscription: Subscription) -> None:
+        """Also for what it has not been told yet."""
+        if subscription.ended:
+            return
+        subscription.ended, view = True, subscription.view
+        self._listening[view].remove(subscription)
+        if not self._listening[view]:
+            del self._listening[view], self._rows[view]
 
     def publish(self, rows: Mapping[str, Counter[Row]]) -> None:
-        """Tell every listener. A callback that updates the database itself is told of that after all of this."""
+        """Tell every listener. A callback that updates the database itself is told of that after all of this.
+
+        The update is in. So a callback that raises is none of its caller's business, nor of the other listeners'.
+        """
         for view, after in rows.items():
             for change in differences(self._rows[view], after):
-                self._waiting.extend((callback, change) for callback in self._callbacks[view])
+                self._waiting.extend((subscription, change) for subscription in self._listening[view])
             self._rows[view] = after
-        if self._delivering:
+        if self.teller is not None:
             return
-        self._delivering = True
+        self.teller = get_ident()
         try:
-            while self._waiting:
-                callback, change = self._waiting.popleft()
-                callback(change)
+            self._tell()
+        except BaseException:  # Ctrl-C or an exit: the others hear first; another one is not kept waiting
+            self._tell()
+            raise
         finally:
-            self._delivering = False
+            self.teller = None
+
+    def _tell(self) -> None:
+        while self._waiting:
+            subscription, change = self._waiting.popleft()
+            if subscription.ended:
+                continue
+            try:
+                subscription.callback(change)
+            except Exception:
+                LOG.exception("a subscriber of view %s raised; the update is in, others were told", subscription.view)
 
 
 def differences(before: Counter[Row], after: Counter[Row]) -> list[Change]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
+import pyarrow as pa
+
+from viewlet import arrow
 from viewlet.algebra.evaluate import Reader
 from viewlet.boundary import WildError, is_wild, to_python_row
 from viewlet.changes import Change, Subscriptions, differences
@@ -30,6 +33,7 @@ from viewlet.session import NativeSession, Session, Start, Tables
 from viewlet.sql.source import script_text
 from viewlet.sql.translate import nothing
 from viewlet.tiers import NativeBuild
+from viewlet.turn import Turn
 from viewlet.view import View
 
 if TYPE_CHECKING:
@@ -49,7 +53,7 @@ WORTH_WAITING = 100_000  # rows that take generated Python about as long as a co
 
 
 class Database:
-    """Made by :func:`connect`. Every update is checked whole before it changes anything. Not for several threads."""
+    """Made by :func:`connect`. Every update is checked whole before it changes anything. For one thread at a time."""
 
     def __init__(
         self,
@@ -62,7 +66,9 @@ class Database:
         self._tiered, self._strategy, self._waits = engine == "native", strategy, wait_native
         self._start: Start = ENGINES[engine]
         self._translation = nothing(dialect)
-        self._subscriptions = Subscriptions(lambda view: self.view(view).weights())
+        self._subscriptions = Subscriptions(lambda view: self.view(view)._weights())
+        self._turn = Turn(self._subscriptions)
+        self._free = self._turn.free
         self._build: NativeBuild | None = None
         self._updating = False
         self._session: Session | None = Session(
@@ -73,6 +79,10 @@ class Database:
 
     def execute(self, script: str) -> None:
         """Add streams, tables and views; new views start from the rows that are there."""
+        with self._turn.taken():
+            self._execute(script)
+
+    def _execute(self, script: str) -> None:
         tables, script = self._running.tables(), script_text(script)
         source = self._translation.script.source
         before = source + BETWEEN_SCRIPTS if source else ""
@@ -136,7 +146,7 @@ class Database:
     @property
     def tier(self) -> str:
         """What runs the triggers now: "native", "python" or "interpreter"."""
-        engine = self._fresh().engine
+        engine = self.engine
         return next(name for name, kind in TIERS.items() if isinstance(engine, kind))
 
     @property
@@ -152,7 +162,8 @@ class Database:
 
     @property
     def engine(self) -> Engine:
-        return self._fresh().engine
+        with self._turn.taken():
+            return self._fresh().engine
 
     def explain(self, view: str | None = None) -> Explanation:
         """How the views (or one of them) are kept fresh: what is kept and why, the triggers, what an update costs."""
@@ -164,31 +175,56 @@ class Database:
 
     def insert(self, relation: str, rows: Any) -> None:
         """One row (tuple or dict) or many (a list, an Arrow table, a pandas or polars frame)."""
-        if self._build is None:
-            self._running.change(relation, rows, 1)
-        else:
-            self._meanwhile(rows, lambda session, rows: session.change(relation, rows, 1))
+        if type(rows) is not tuple:
+            rows = self._settled(relation, rows)
+        free = self._free
+        try:
+            free.pop()
+        except IndexError:
+            free = self._turn.again()
+        try:
+            if self._build is None:
+                self._running.change(relation, rows, 1)
+            else:
+                self._meanwhile(rows, lambda session, rows: session.change(relation, rows, 1))
+        finally:
+            free.append(None)
 
     def delete(self, relation: str, rows: Any) -> None:
         """The same; a row that is not there is an error that names it."""
-        if self._build is None:
-            self._running.change(relation, rows, -1)
-        else:
-            self._meanwhile(rows, lambda session, rows: session.change(relation, rows, -1))
+        if type(rows) is not tuple:
+            rows = self._settled(relation, rows)
+        free = self._free
+        try:
+            free.pop()
+        except IndexError:
+            free = self._turn.again()
+        try:
+            if self._build is None:
+                self._running.change(relation, rows, -1)
+            else:
+                self._meanwhile(rows, lambda session, rows: session.change(relation, rows, -1))
+        finally:
+            free.append(None)
 
     def apply(self, events: Any) -> None:
         """An ordered mix of (op, relation, row), op "+", "-" or a multiplicity; or one Arrow batch of events."""
-        if self._build is None:
-            self._running.apply(events)
-        else:
-            self._meanwhile(events, lambda session, events: session.apply(events))
+        events = arrow.settled(events, "events")
+        with self._turn.taken():
+            if self._build is None:
+                self._running.apply(events)
+            else:
+                self._meanwhile(events, lambda session, events: session.apply(events))
+
+    def _settled(self, relation: str, rows: Any) -> Any:
+        """Before the turn begins: code that makes the rows may itself ask the database."""
+        data = arrow.settled(rows, relation)
+        return arrow.fitted(data, self._running.relation(relation)) if isinstance(data, pa.Table) else data
 
     def _meanwhile(self, data: Any, update: Callable[[Session, Any], None]) -> None:
         """While the native program is compiled: what is better done there waits for it."""
         build = self._build
         assert build is not None
-        if isinstance(data, Iterator):
-            data = list(data)  # it may be needed twice
         if _length(data) >= WORTH_WAITING:
             build.wait()
         try:
@@ -215,16 +251,21 @@ class Database:
 
     def verify(self, name: str) -> list[Change]:
         """Compare a view with its query evaluated over the tables; (+n, row): n too many, (-n, row): n are missing."""
+        with self._turn.taken():
+            return self._verify(name)
+
+    def _verify(self, name: str) -> list[Change]:
         tables = self._running.tables()
         if any(is_wild(cell) for rows in tables.values() for row in rows for cell in row):
             raise Error(f"{name} cannot be verified: its definition is evaluated exactly, over no NaN and no infinity")
         over_tables = tables_reader(self.program.relations, tables)
         definition = self._result(self._translation.script.results, name)
-        return differences(_weights(definition, over_tables), self.view(name).weights())
+        return differences(_weights(definition, over_tables), self.view(name)._weights())
 
     def subscribe(self, view: str, callback: Callable[[Change], object]) -> Callable[[], None]:
         self._result(self.program.results, view)
-        return self._subscriptions.add(view, callback)
+        with self._turn.taken():
+            return self._subscriptions.add(view, callback)
 
     def _result(self, results: tuple[Result, ...], name: str) -> Result:
         for result in results:

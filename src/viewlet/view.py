@@ -6,18 +6,21 @@ import html
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from viewlet import arrow
+from viewlet.algebra.query import View as Read
 from viewlet.algebra.terms import Scalar
 from viewlet.boundary import UnfitError, to_python, to_python_row, to_scalar
 from viewlet.changes import Change, Changes, Row
-from viewlet.engines.results import key_columns, result_rows
+from viewlet.engines.base import Engine
+from viewlet.engines.results import key_columns, result_rows, row_count
 from viewlet.errors import DataError, Error, OverflowError_
-from viewlet.program.trigger import Result
+from viewlet.program.trigger import Result, ResultColumn
 
 if TYPE_CHECKING:
     from viewlet.database import Database
@@ -40,56 +43,17 @@ class View:
     def columns(self) -> tuple[str, ...]:
         return tuple(c.name for c in self._result.columns)
 
+    # -- rows ----------------------------------------------------------------------------------------------------------
+
     def rows(self) -> list[Row]:
         """All rows; one that is there n times is listed n times."""
-        table = self._native()
-        if table is not None:
-            return _rows(table)
-        return [row for row, weight in self._weighed() for _ in range(weight)]
-
-    def get(self, **keys: object) -> Row | None:
-        """The row of one group, by all its key columns; None where there is no such group."""
-        result, read = self._result, self._database.engine.read
-        columns = {c.name: c for c in key_columns(result)}
-        if unknown := [name for name in keys if name not in columns]:
-            raise Error(f"{self.name} has no key column {', '.join(unknown)}; its key is ({', '.join(columns)})")
-        if missing := [name for name in columns if name not in keys]:
-            raise Error(f"{self.name}.get needs the whole key: {', '.join(missing)} is missing")
-        key = {name: self._key_scalar(name, value) for name, value in keys.items()}
-        found = self._native_group(key) if result.extremes else None
-        if found is None:
-            env = {columns[name].term.text: value for name, value in key.items()}
-            found = [to_python_row(result, row) for _, row in result_rows(result, read, env)]
-        if len(found) > 1:
-            raise Error(f"{self.name} does not show all of its key: {len(found)} rows have these values")
-        return found[0] if found else None
-
-    def _native_group(self, key: Mapping[str, Scalar]) -> list[Row] | None:
-        """Those of the native engine's rows that have this key: it alone knows the ends of its maps without a scan.
-
-        None on other engines, and where some row cannot be shown, which need not be the one asked for.
-        """
-        try:
-            table = self._native()
-        except OverflowError_:
-            return None
-        if table is None:
-            return None
-        for place, column in enumerate(self._result.columns):
-            if column.name in key and table.num_rows:
-                value = pa.scalar(to_python(self.name, column, key[column.name]), table.schema.field(place).type)
-                cells = table.column(place)
-                table = table.filter(pc.equal(cells, value) if value.is_valid else pc.is_null(cells))
-        return _rows(table)
+        with self._database._turn.taken():
+            return self._rows()
 
     def arrow(self) -> pa.Table:
-        table = self._native()
-        return arrow.table(self._result, self.rows()) if table is None else table
-
-    def _native(self) -> pa.Table | None:
-        """The columns as the native engine hands them over, without a copy; None on other engines."""
-        rows = self._database.engine.result(self.name)
-        return None if rows is None else arrow.from_struct(self._result, rows)
+        with self._database._turn.taken():
+            table = self._native()
+            return arrow.table(self._result, self._rows()) if table is None else table
 
     def df(self) -> Any:
         """A pandas frame."""
@@ -101,6 +65,69 @@ class View:
 
         return polars.from_arrow(self.arrow())
 
+    def weights(self) -> Counter[Row]:
+        """Row ↦ how often it is there."""
+        with self._database._turn.taken():
+            return self._weights()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.arrow().__arrow_c_stream__(requested_schema)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows())
+
+    # -- one group -----------------------------------------------------------------------------------------------------
+
+    def get(self, **keys: object) -> Row | None:
+        """The row of one group, by all its key columns; None where there is no such group."""
+        result = self._result
+        columns = {c.name: c for c in key_columns(result)}
+        if unknown := [name for name in keys if name not in columns]:
+            raise Error(f"{self.name} has no key column {', '.join(unknown)}; its key is ({', '.join(columns)})")
+        if missing := [name for name in columns if name not in keys]:
+            raise Error(f"{self.name}.get needs the whole key: {', '.join(missing)} is missing")
+        key = {columns[name].term.text: self._key_scalar(columns[name], value) for name, value in keys.items()}
+        with self._database._turn.taken():
+            found = self._group(result, key)
+        if len(found) > 1:
+            raise Error(f"{self.name} does not show all of its key: {len(found)} rows have these values")
+        return found[0] if found else None
+
+    def _group(self, result: Result, key: Mapping[str, Scalar]) -> list[Row]:
+        """Of a MIN or MAX, the native engine alone knows the end without a scan of the group."""
+        found = self._native_group(result, key) if result.extremes else None
+        if found is None:
+            found = [to_python_row(result, row) for _, row in result_rows(result, self._engine.read, key)]
+        return found
+
+    def _native_group(self, result: Result, key: Mapping[str, Scalar]) -> list[Row] | None:
+        """By its key, or of all rows where the key is not whole.
+
+        None on other engines, and where some row cannot be shown, which need not be the one asked for.
+        """
+        if (row := self._engine.result_row(self.name, key)) is not None:
+            return _listed(arrow.from_struct(result, row))
+        try:
+            table = self._native()
+        except OverflowError_:
+            return None
+        if table is None:
+            return None
+        for place, column in enumerate(result.columns):
+            if column.term.text in key and table.num_rows:
+                value = pa.scalar(to_python(self.name, column, key[column.term.text]), table.schema.field(place).type)
+                cells = table.column(place)
+                table = table.filter(pc.equal(cells, value) if value.is_valid else pc.is_null(cells))
+        return _listed(table)
+
+    def _key_scalar(self, column: ResultColumn, value: object) -> Scalar:
+        try:
+            return to_scalar(value, column.type)
+        except UnfitError as unfit:
+            raise DataError(str(unfit), relation=self.name, column=column.name, value=value) from None
+
+    # -- what changes --------------------------------------------------------------------------------------------------
+
     def subscribe(self, callback: Callable[[Change], object]) -> Callable[[], None]:
         """Call back with each (weight, row) from now on, in order; returns a function that ends it."""
         return self._database.subscribe(self.name, callback)
@@ -109,36 +136,12 @@ class View:
         """The (weight, row) changes from now on, to be iterated over whenever some are wanted."""
         return Changes(self.subscribe)
 
-    def weights(self) -> Counter[Row]:
-        """Row ↦ how often it is there."""
-        if self._native() is not None:
-            return Counter(tuple(math.nan if v != v else v for v in row) for row in self.rows())  # one NaN for all
-        found: Counter[Row] = Counter()
-        for row, weight in self._weighed():
-            found[row] += weight
-        return found
-
-    def _weighed(self) -> Iterator[tuple[Row, int]]:
-        result = self._result
-        for weight, row in result_rows(result, self._database.engine.read):
-            yield to_python_row(result, row), weight
-
-    def _key_scalar(self, name: str, value: object) -> Any:
-        column = next(c for c in self._result.columns if c.name == name)
-        try:
-            return to_scalar(value, column.type)
-        except UnfitError as unfit:
-            raise DataError(str(unfit), relation=self.name, column=name, value=value) from None
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self.arrow().__arrow_c_stream__(requested_schema)
-
-    def __iter__(self) -> Iterator[Row]:
-        return iter(self.rows())
+    # -- how it shows itself -------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         """How many rows, also where a value in one can no longer be read."""
-        return sum(weight for weight, _ in result_rows(self._result, self._database.engine.read))
+        with self._database._turn.taken():
+            return self._count()
 
     def __repr__(self) -> str:
         return f"<view {self.name}({', '.join(self.columns)}): {len(self)} rows>"
@@ -146,15 +149,63 @@ class View:
     def _repr_html_(self) -> str:
         head = _html_row("th", self.columns)
         try:
-            rows = self.rows()
+            with self._database._turn.taken():
+                rows, count = self._first(SHOWN_ROWS), self._count()
         except OverflowError_ as error:
             return f"<table><caption>{html.escape(str(error))}</caption><thead>{head}</thead></table>"
-        body = "".join(_html_row("td", row) for row in rows[:SHOWN_ROWS])
-        more = f"<caption>{SHOWN_ROWS} of {len(rows)} rows</caption>" if len(rows) > SHOWN_ROWS else ""
+        body = "".join(_html_row("td", row) for row in rows)
+        more = f"<caption>{SHOWN_ROWS} of {count} rows</caption>" if count > SHOWN_ROWS else ""
         return f"<table>{more}<thead>{head}</thead><tbody>{body}</tbody></table>"
 
+    # -- inside a turn -------------------------------------------------------------------------------------------------
 
-def _rows(table: pa.Table) -> list[Row]:
+    @property
+    def _engine(self) -> Engine:
+        return self._database._fresh().engine
+
+    def _native(self) -> pa.Table | None:
+        """The columns as the native engine hands them over, without a copy; None on other engines."""
+        rows = self._engine.result(self.name)
+        return None if rows is None else arrow.from_struct(self._result, rows)
+
+    def _rows(self) -> list[Row]:
+        table = self._native()
+        return list(self._repeated()) if table is None else _listed(table)
+
+    def _first(self, n: int) -> list[Row]:
+        table = self._native()
+        return list(islice(self._repeated(), n)) if table is None else _listed(table.slice(0, n))
+
+    def _repeated(self) -> Iterator[Row]:
+        return (row for row, weight in self._weighed() for _ in range(weight))
+
+    def _weighed(self) -> Iterator[tuple[Row, int]]:
+        result = self._result
+        for weight, row in result_rows(result, self._engine.read):
+            yield to_python_row(result, row), weight
+
+    def _weights(self) -> Counter[Row]:
+        if (table := self._native()) is not None:
+            return Counter(tuple(math.nan if v != v else v for v in row) for row in _listed(table))  # one NaN for all
+        found: Counter[Row] = Counter()
+        for row, weight in self._weighed():
+            found[row] += weight
+        return found
+
+    def _count(self) -> int:
+        """Without the rows themselves, where each entry of a map is a row or some."""
+        result, engine = self._result, self._engine
+        if result.having is None and isinstance(result.rows, Read):
+            entries, rows = engine.weigh(result.rows.name)
+            return entries if result.distinct else rows
+        try:
+            table = self._native()
+        except OverflowError_:
+            table = None
+        return row_count(result, engine.read) if table is None else int(table.num_rows)
+
+
+def _listed(table: pa.Table) -> list[Row]:
     return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 

@@ -46,7 +46,7 @@ def test_a_row_arrives_as_its_cells(shop: NativeState) -> None:
     assert shop.count("orders", BARE_CELLS) == 2
     assert shop.find("total_by", ("Ada",)) == 1250
     assert dict(shop.entries("orders_by")) == {("Ada",): 1, (None,): 2}
-    assert shop.size("orders_by") == 2
+    assert shop.weigh("orders_by") == (2, 3)
     assert shop.find("orders_by", ("Bob",)) is None
 
 
@@ -312,7 +312,7 @@ def test_convert_may_not_come_back_in() -> None:
 
     class Nosy:
         def __index__(self) -> int:
-            return state.size("pairs")
+            return state.weigh("pairs")[0]
 
     with pytest.raises(DataError):
         state.one("orders", 1, (Nosy(), *ORDER[1:]))

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+import viewlet
 from viewlet.engines.native import build
+from viewlet.engines.native.detached import _checksum
 from viewlet.errors import Error
 
 PROGRAM = """
@@ -35,7 +37,14 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         if compiler is None:
             pytest.skip("no C++ compiler")
         script = directory / "counted-c++"
-        script.write_text(f'#!/bin/sh\necho "$@" >> "$RUNS"\nexec {" ".join(compiler.command)} "$@"\n')
+        lines = [
+            "#!/bin/sh",
+            'echo "$@" >> "$RUNS"',
+            "sleep ${DELAY:-0}",
+            f'exec {" ".join(compiler.command)} "$@"',
+            "",
+        ]
+        script.write_text("\n".join(lines))
         script.chmod(0o700)
         patch.setenv("CXX", str(script))
         patch.setenv("RUNS", str(directory / "runs"))
@@ -99,6 +108,35 @@ def test_many_processes_one_compiler_run(counted: Path) -> None:
     assert programs(counted) == 1
 
 
+@pytest.mark.parametrize("end", ["", "os.kill(os.getpid(), signal.SIGKILL)", "os.killpg(0, signal.SIGINT)"])
+def test_a_script_that_ends_before_the_compiler_leaves_an_artefact(counted: Path, cache: Path, end: str) -> None:
+    """However it ends. Whoever asks meanwhile waits for that compiler, and starts no other."""
+    code = """if True:
+        import os, signal, sys, threading, time
+        from viewlet.engines.native.build import build
+        threading.Thread(target=build, args=(sys.stdin.read(),), daemon=True).start()
+        while not os.path.exists(os.environ["RUNS"]):
+            time.sleep(0.01)
+        """
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "DELAY": "0.5"}
+    subprocess.run(
+        [sys.executable, "-c", code + end],
+        input=PROGRAM,
+        text=True,
+        env=environment,
+        timeout=60,
+        start_new_session=True,
+        capture_output=True,
+    )
+    assert programs(counted) == 1
+    compiler = build.find_compiler()
+    assert compiler is not None
+    assert not build.artefact(PROGRAM, compiler).exists(), "else it did not end before"
+    assert names() == NOTHING
+    assert programs(counted) == 1
+    assert not list(cache.glob("*.tmp*"))
+
+
 def test_the_second_time_costs_no_run(counted: Path) -> None:
     assert names() == names() == NOTHING
     runs = len(counted.read_text().splitlines())
@@ -126,7 +164,7 @@ def test_an_artefact_that_python_does_not_load_is_built_again(counted: Path) -> 
     path = built()
     path.unlink()
     path.write_text("checksum and all, but no shared object")
-    path.with_suffix(".sum").write_text(build._checksum(path))
+    path.with_suffix(".sum").write_text(_checksum(path))
     assert names() == NOTHING
     assert programs(counted) == 2
 
@@ -201,6 +239,58 @@ def test_a_read_only_cache_is_replaced(cache: Path) -> None:
         assert build.cache_directory() == build._own_directory()
     finally:
         cache.chmod(0o700)
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
+def test_a_cache_that_others_can_write_is_refused(cache: Path, mode: int) -> None:
+    """What lies there is loaded, so whoever writes there runs code as this user."""
+    built()
+    cache.chmod(mode)
+    try:
+        for use in (build.cache_directory, names):
+            with pytest.raises(Error, match=r"cache keeps compiled programs and must be .* chmod go-w it"):
+                use()
+    finally:
+        cache.chmod(0o700)
+    assert names() == NOTHING
+
+
+def test_a_cache_of_another_user_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: mine + 1)
+    with pytest.raises(Error, match="must be this user's own"):
+        build.cache_directory()
+
+
+def test_a_database_goes_on_without_a_cache_that_it_may_trust(cache: Path) -> None:
+    cache.chmod(0o777)
+    try:
+        with viewlet.connect(wait_native=True) as db:
+            db.execute("CREATE STREAM r (a BIGINT); CREATE MATERIALIZED VIEW v AS SELECT sum(a) AS s FROM r;")
+            with pytest.warns(UserWarning, match="chmod go-w it"):
+                db.insert("r", (1,))
+            assert (db.tier, db.view("v").rows()) == ("python", [(1,)])
+    finally:
+        cache.chmod(0o700)
+
+
+def test_a_file_that_others_could_write_is_built_again(counted: Path) -> None:
+    path = built()
+    path.chmod(0o766)
+    assert names() == NOTHING
+    assert programs(counted) == 2
+    assert path.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_link_in_place_of_a_file_is_not_followed(counted: Path, tmp_path: Path) -> None:
+    path = built()
+    other = tmp_path / "elsewhere.so"
+    path.rename(other)
+    other.chmod(0o777)
+    path.symlink_to(other)
+    assert names() == NOTHING
+    assert programs(counted) == 2
+    assert not path.is_symlink()
 
 
 def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -131,13 +131,14 @@ LEDGER_RELATION = translate(LEDGER).relations[0]
         ("1,2024-01-01,1.00\n2,2024-01-01,1,1\n", None, 1, r"cannot be read: Expected 3 columns, got 4"),
         ("1,2024-01-01,1.00\n,2024-01-01,1.00\n", "account", 1, r"NULL in a NOT NULL column, in .*ledger\.csv"),
     ],
+    ids=["date", "late", "short", "long", "null"],
 )
 def test_an_error_in_a_csv_file_names_file_row_and_column(
     tmp_path: Path, rows: str, column: str | None, row: int, message: str
 ) -> None:
     (tmp_path / "ledger.csv").write_text(f"account,day,amount\n{rows}")
     with pytest.raises(DataError, match=message) as caught:
-        read(LEDGER_RELATION, Files("csv", str(tmp_path)), str(tmp_path / "ledger.csv"))
+        list(read(LEDGER_RELATION, Files("csv", str(tmp_path)), str(tmp_path / "ledger.csv")))
     assert (caught.value.column, caught.value.row) == (column, row)
     assert "ledger.csv" in str(caught.value)
 
@@ -201,6 +202,48 @@ def test_files_of_a_table_may_have_other_types_and_be_compressed(tmp_path: Path)
     list(run.batches())
     assert sorted(run.rows("v")) == [(1,), (2**40,)]
     assert wrong_views(run, script, "sql") == {}
+
+
+@pytest.mark.parametrize(("suffix", "codec"), [(".gz", "gzip"), (".zst", "zstd"), ("", None)])
+def test_a_file_that_unpacks_to_a_large_one_is_read_in_little_memory(
+    tmp_path: Path, suffix: str, codec: str | None
+) -> None:
+    lines, times = b"1," + b"x" * 97 + b"\n", 2_000_000
+    with pa.output_stream(tmp_path / f"r.csv{suffix}", compression=codec) as file:
+        file.write(b"a,t\n")
+        for _ in range(times // 1000):
+            file.write(lines * 1000)
+    path = str(tmp_path / f"r.csv{suffix}")
+    rows, most, before = 0, 0, pa.total_allocated_bytes()
+    for piece in read(relation("r"), Files("csv", path), path):
+        rows, most = rows + piece.num_rows, max(most, pa.total_allocated_bytes() - before)
+    assert rows == times
+    assert most < 100 * times / 3
+
+
+def test_rows_of_a_large_file_come_before_they_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it is read in pieces, and by the number of each row in the whole file."""
+    monkeypatch.setattr("viewlet.jobs.file.BLOCK", 200)
+    rows = [(-1, i) for i in range(50)] + [(1, i) for i in range(100)] + [(0, 7)]
+    (tmp_path / "1.csv").write_text("a,op\n")
+    (tmp_path / "2.csv").write_text("\n".join(["op,a", *(f"{op},{a}" for op, a in rows), ""]))
+    for age, name in enumerate(("2.csv", "1.csv")):
+        os.utime(tmp_path / name, (1_700_000_000 - age, 1_700_000_000 - age))
+    script = f"CREATE STREAM r (a BIGINT) WITH (connector = 'csv', path = '{tmp_path}');"
+    script += "CREATE MATERIALIZED VIEW v AS SELECT a FROM r;"
+    run = LocalRun(script, OPTIONS)
+    assert [p.batches for p in run.batches()] == [1, 2], "a file without rows is not the last"
+    assert sorted(run.rows("v")) == [(i,) for i in range(50, 100)]
+    for bad, message in (
+        ("x,1", r"r\.op, row 151: .*2\.csv cannot be read: .*'x'"),
+        ("1,y", r"r\.a, row 151: .*2\.csv cannot be read: .*'y'"),
+        (",1", r"r\.op, row 151: NULL in .*2\.csv"),
+        ("1", r"r, row 151: .*2\.csv cannot be read: Expected 2 columns, got 1"),
+        ("1," + "9" * 300, r"r: .*2\.csv cannot be read"),
+    ):
+        (tmp_path / "2.csv").write_text("\n".join(["op,a", *(f"{op},{a}" for op, a in rows), bad, ""]))
+        with pytest.raises(DataError, match=message):
+            list(LocalRun(script, OPTIONS).batches())
 
 
 # -- generated ---------------------------------------------------------------------------------------------------------

@@ -9,7 +9,9 @@ import pytest
 
 import viewlet
 from viewlet import Database
+from viewlet.engines.native.bridge import NativeState
 from viewlet.engines.native.build import find_compiler
+from viewlet.engines.store import Map
 
 NATIVE = pytest.param("native", marks=pytest.mark.skipif(find_compiler() is None, reason="no C++ compiler"))
 TYPES = {
@@ -94,3 +96,68 @@ def test_a_row_that_cannot_be_shown_hides_no_other(engine: str) -> None:
     with pytest.raises(viewlet.OverflowError_):
         database.view("ends").get(k=1)
     assert database.view("ends").get(k=2) == (2, 5, 6)
+
+
+def test_a_key_between_two_that_there_can_be(engine: str) -> None:
+    database = opened(
+        engine,
+        """
+        CREATE STREAM r (k INTEGER NOT NULL, v BIGINT NOT NULL);
+        CREATE MATERIALIZED VIEW ends AS SELECT CAST(k AS DECIMAL(12,2)) AS h, max(v) AS high FROM r
+          GROUP BY CAST(k AS DECIMAL(12,2));
+        """,
+    )
+    database.insert("r", [(1, 5), (2, 6)])
+    assert database.view("ends").get(h=Decimal("1.50")) is None
+    assert database.view("ends").get(h=2) == (Decimal("2.00"), 6)
+
+
+def test_the_ends_of_one_group_are_not_looked_for_in_all(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = opened(
+        engine,
+        """
+        CREATE STREAM r (k BIGINT NOT NULL, v BIGINT NOT NULL);
+        CREATE MATERIALIZED VIEW ends AS SELECT k, min(v) AS low, max(v) AS high, sum(v) AS s FROM r GROUP BY k;
+        """,
+    )
+    database.insert("r", [(i % 50, i) for i in range(100)])
+    seen: list[object] = []
+    read = Map.read
+    if engine == "native":
+        for scan in ("rows", "entries"):
+            monkeypatch.setattr(NativeState, scan, lambda *given: pytest.fail("this scans"))
+    else:
+        monkeypatch.setattr(Map, "read", lambda *given: seen.extend(found := list(read(*given))) or found)
+    assert database.view("ends").get(k=7) == (7, 7, 57, 64)
+    assert len(seen) < 10
+
+
+def test_rows_are_counted_and_shown_without_reading_all(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = opened(
+        engine,
+        """
+        CREATE STREAM r (k BIGINT NOT NULL, v BIGINT NOT NULL);
+        CREATE MATERIALIZED VIEW plain AS SELECT v FROM r;
+        CREATE MATERIALIZED VIEW grouped AS SELECT k, sum(v) AS s, max(v) AS high FROM r GROUP BY k;
+        CREATE MATERIALIZED VIEW some AS SELECT k, sum(v) AS s FROM r GROUP BY k HAVING sum(v) > 10;
+        CREATE MATERIALIZED VIEW whole AS SELECT sum(v) AS s FROM r;
+        CREATE MATERIALIZED VIEW none AS SELECT sum(v) AS s FROM r HAVING sum(v) < 0;
+        """,
+    )
+    views = {name: database.view(name) for name in ("plain", "grouped", "some", "whole", "none")}
+    assert {name: len(view) for name, view in views.items()} == dict.fromkeys(views, 0) | {"whole": 1}
+    database.insert("r", [(i % 40, i % 3) for i in range(400)])
+    database.delete("r", [(39, 0)])
+    assert {name: len(view) for name, view in views.items()} == {name: len(view.rows()) for name, view in views.items()}
+    assert (len(views["plain"]), len(views["grouped"])) == (399, 40)
+    read, rows = Map.read, NativeState.rows
+    seen: list[object] = []
+    if engine == "native":
+        monkeypatch.setattr(NativeState, "entries", lambda *given: pytest.fail("this makes Python rows"))
+        monkeypatch.setattr(NativeState, "rows", lambda *given: seen.append(given) or rows(*given))
+    else:
+        monkeypatch.setattr(Map, "read", lambda *given: (seen.append(e) or e for e in read(*given)))
+    assert [repr(views[name])[-9:-1] for name in ("plain", "grouped")] == ["399 rows", " 40 rows"]
+    assert seen == []
+    assert "20 of 399 rows" in views["plain"]._repr_html_()
+    assert len(seen) <= 20

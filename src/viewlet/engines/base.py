@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 from viewlet.algebra.evaluate import Entries, Key, Pattern
 from viewlet.algebra.query import Atom
-from viewlet.algebra.terms import Number
+from viewlet.algebra.terms import Number, Scalar
 from viewlet.program.encoding import Row
 
 
@@ -38,6 +38,12 @@ class Engine(Protocol):
 
     def result(self, name: str) -> object | None:
         """The rows of a SQL view as an Arrow struct array, from an engine that makes them; else None."""
+
+    def result_row(self, name: str, key: Mapping[str, Scalar]) -> object | None:
+        """The same of the row whose key variables have these values, where that costs less than all rows."""
+
+    def weigh(self, view: str) -> tuple[int, int]:
+        """How many entries a view of whole numbers has, and what they come to."""
 
     def table(self, relation: str) -> dict[Row, int]:
         """The whole content of a base table: row ↦ how often it is there."""

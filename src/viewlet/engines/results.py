@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 
-from viewlet.algebra.evaluate import Env, Key, Reader, evaluate, scalar
-from viewlet.algebra.query import outputs
-from viewlet.algebra.terms import Scalar, Var, evaluate_term
+from viewlet.algebra.evaluate import Env, Key, Reader, evaluate, plan, scalar
+from viewlet.algebra.query import View, outputs
+from viewlet.algebra.terms import Scalar, Var, evaluate_term, exact
 from viewlet.program.trigger import Extreme, Result, ResultColumn
 
 Row = tuple[int, Key]  # how often, and the columns' values
@@ -15,18 +15,37 @@ Row = tuple[int, Key]  # how often, and the columns' values
 
 def result_rows(result: Result, read: Reader, key: Mapping[str, Scalar] | None = None) -> Iterator[Row]:
     """The rows whose key variables have the values in ``key``: without it all rows, with a whole key one lookup."""
-    if result.rows is None:
-        keys = [(dict(key or {}), 1)]
-    else:
-        names = tuple(sorted(outputs(result.rows)))
-        entries = evaluate(result.rows, read, names, key)
-        keys = [(dict(zip(names, k, strict=True)), _weight(result, m)) for k, m in entries.items()]
-    ends = [(e.var, _ends(e, read, key or {})) for e in result.extremes]
-    for env, weight in keys:
+    for weight, env in _environments(result, read, key or {}):
+        yield weight, _columns(result, env)
+
+
+def row_count(result: Result, read: Reader) -> int:
+    """How many rows there are, also where a value in one can no longer be shown."""
+    if result.having is None:
+        return sum(weight for weight, _ in _keys(result, read, {}))
+    return sum(weight for weight, _ in _environments(result, read, {}))
+
+
+def _environments(result: Result, read: Reader, key: Mapping[str, Scalar]) -> Iterator[tuple[int, Env]]:
+    ends = [(e.var, _ends(e, read, key)) for e in result.extremes]
+    for weight, env in _keys(result, read, key):
         env |= {name: scalar(q, frozenset(env))(env, read) for name, q in result.lookups}
         env |= {name: end(env) for name, end in ends}
         if result.having is None or evaluate_term(result.having, env) is True:
-            yield weight, _columns(result, env)
+            yield weight, env
+
+
+def _keys(result: Result, read: Reader, key: Mapping[str, Scalar]) -> Iterator[tuple[int, Env]]:
+    """Those of one view one by one, so that who wants a few does not pay for all."""
+    if result.rows is None:
+        yield 1, dict(key)
+    elif isinstance(result.rows, View):
+        for env, m in plan(result.rows, frozenset(key))(dict(key), read):
+            yield _weight(result, exact(m)), dict(env)
+    else:
+        names = tuple(sorted(outputs(result.rows)))
+        for values, m in evaluate(result.rows, read, names, key).items():
+            yield _weight(result, m), dict(zip(names, values, strict=True))
 
 
 def key_columns(result: Result) -> tuple[ResultColumn, ...]:

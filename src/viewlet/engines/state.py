@@ -14,7 +14,7 @@ from typing_extensions import assert_never
 
 from viewlet.algebra.evaluate import Entries, Env, Key, Pattern, evaluate
 from viewlet.algebra.query import Atom, Delta, Rel, View, relations
-from viewlet.algebra.terms import Number
+from viewlet.algebra.terms import Number, Scalar
 from viewlet.engines.initial import evaluated
 from viewlet.engines.ordered import Held
 from viewlet.engines.store import Cache, Content, Map
@@ -198,6 +198,14 @@ class State:
     def result(self, name: str) -> None:
         """Rows are read off the views, one by one."""
         return
+
+    def result_row(self, name: str, key: Mapping[str, Scalar]) -> None:
+        return
+
+    def weigh(self, view: str) -> tuple[int, int]:
+        store = self._views[view]
+        assert isinstance(store, Map), f"{view} is a view cache, which no user sees"
+        return len(store), int(self._codecs[view].decode_value(sum(store.content.values())))
 
     def table(self, relation: str) -> dict[Row, int]:
         return self._tables[relation].entries()

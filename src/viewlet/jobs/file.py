@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,25 +19,33 @@ from viewlet.schema import Relation
 OP = "op"
 OPS = "it is +1 (insert), -1 (delete), or how often"
 _PLACE = re.compile(r"(?:In CSV column #(\d+): |CSV parse error: )?(?:Row #(\d+): )?(.*)", re.DOTALL)
+BLOCK = 1 << 20  # bytes of CSV that are parsed at a time, some 30 of which Arrow reads ahead; a row is shorter
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}  # what is compressed says so by its name
 
 
-def read(relation: Relation, source: Files, file: str, content: pa.Buffer | None = None) -> pa.Table:
-    """The relation's columns, and ``op`` where the file has it.
+def read(relation: Relation, source: Files, file: str, content: pa.Buffer | None = None) -> Iterator[pa.Table]:
+    """The relation's columns, and ``op`` where the file has it, in pieces: of CSV some rows at a time.
 
-    Those of CSV have the declared types. Those of Parquet keep their own: whoever takes them checks each value, and a
-    cast would round it before.
+    So a small file that unpacks to a large one takes no more memory than others. Columns of CSV have the declared
+    types. Those of Parquet keep their own: whoever takes them checks each value, and a cast would round it before.
     """
+    rows = 0
     try:
-        table = _csv(relation, file, content) if source.format == "csv" else _parquet(file)
-        check_columns(relation, file, table.column_names)
-        table = table.rename_columns([name.lower() for name in table.column_names])
-        ops = [OP] if OP in table.column_names else []
-        table = table.select([*(c.name for c in relation.columns), *ops])
-        _check_nulls(relation, file, table)
-        return _with_checked_op(relation, file, table) if ops else table
+        for piece in _csv(relation, file, content) if source.format == "csv" else _parquet(file):
+            yield _declared(relation, file, piece, rows)
+            rows += piece.num_rows
     except (pa.ArrowException, ValueError) as error:
         raise DataError(f"{file} cannot be read: {error}", relation=relation.name) from error
+
+
+def _declared(relation: Relation, file: str, table: pa.Table, first: int) -> pa.Table:
+    """``first`` is the number of its first row."""
+    check_columns(relation, file, table.column_names)
+    table = table.rename_columns([name.lower() for name in table.column_names])
+    ops = [OP] if OP in table.column_names else []
+    table = table.select([*(c.name for c in relation.columns), *ops])
+    _check_nulls(relation, file, table, first)
+    return _with_checked_op(relation, file, table, first) if ops else table
 
 
 def with_op(table: pa.Table) -> pa.Table:
@@ -61,63 +68,58 @@ def check_columns(relation: Relation, file: str, names: Iterable[str]) -> None:
             raise DataError(f"{file} has two columns of this name", relation=relation.name, column=name)
 
 
-def _csv(relation: Relation, file: str, content: pa.Buffer | None) -> pa.Table:
+def _csv(relation: Relation, file: str, content: pa.Buffer | None) -> Iterator[pa.Table]:
     """As RFC 4180 has it. An empty field is NULL, quoted or not, and nothing else is."""
     types = {c.name: arrow_type(c.type) for c in relation.columns} | {OP: pa.int64()}
     parse = pyarrow.csv.ParseOptions(newlines_in_values=True)
-    alone = pyarrow.csv.ReadOptions(use_threads=False)  # several threads do not know in which row an error is
-    with _opened(file, content) as stream, _naming_the_place(relation, file):
-        header = pyarrow.csv.open_csv(stream, alone, parse_options=parse).schema.names
+    blocks = pyarrow.csv.ReadOptions(block_size=BLOCK, use_threads=False)  # one thread can tell where an error is
+    with _opened(file, content) as stream:
+        header = pyarrow.csv.open_csv(stream, blocks, parse).schema.names
     check_columns(relation, file, header)
+    named = {name.lower(): name for name in header}
+    asked = {named[name]: type_ for name, type_ in types.items() if name in named}
     convert = pyarrow.csv.ConvertOptions(
-        column_types={name: types[name.lower()] for name in header if name.lower() in types},
-        null_values=[""],
-        strings_can_be_null=True,
+        column_types=asked, include_columns=list(asked), null_values=[""], strings_can_be_null=True
     )
     try:
-        with _opened(file, content) as stream:
-            return pyarrow.csv.read_csv(stream, parse_options=parse, convert_options=convert)
-    except pa.ArrowInvalid:
-        with _opened(file, content) as stream, _naming_the_place(relation, file, header):
-            return pyarrow.csv.read_csv(stream, alone, parse_options=parse, convert_options=convert)
-
-
-@contextmanager
-def _naming_the_place(relation: Relation, file: str, header: Sequence[str] = ()) -> Iterator[None]:
-    """Arrow counts the header and says so in words; rows are counted from 0, as everywhere."""
-    try:
-        yield
+        with _opened(file, content) as stream, pyarrow.csv.open_csv(stream, blocks, parse, convert) as reader:
+            yield from (pa.Table.from_batches([batch]) for batch in reader)
     except pa.ArrowInvalid as error:
-        place = _PLACE.match(str(error))
-        assert place is not None
-        column = header[int(place[1])].lower() if place[1] and header else None
-        row = int(place[2]) - 2 if place[2] else None
-        raise DataError(f"{file} cannot be read: {place[3]}", relation=relation.name, column=column, row=row) from error
+        raise _misfit(relation, file, header, str(error)) from error
+
+
+def _misfit(relation: Relation, file: str, header: list[str], why: str) -> DataError:
+    """Arrow counts columns from 0, and rows from 1, of which the header is the first."""
+    place = _PLACE.match(why)
+    assert place is not None
+    column = header[int(place[1])].lower() if place[1] else None
+    row = int(place[2]) - 2 if place[2] else None
+    return DataError(f"{file} cannot be read: {place[3]}", relation=relation.name, column=column, row=row)
 
 
 def _opened(file: str, content: pa.Buffer | None) -> pa.NativeFile:
     return pa.input_stream(file if content is None else content, compression=_COMPRESSIONS.get(Path(file).suffix))
 
 
-def _parquet(file: str) -> pa.Table:
+def _parquet(file: str) -> Iterator[pa.Table]:
     """What is in the file and nothing else: ``pyarrow.parquet.read_table`` finds columns in its path, too."""
     with pyarrow.parquet.ParquetFile(file) as opened:
-        return opened.read()
+        yield opened.read()
 
 
-def _check_nulls(relation: Relation, file: str, table: pa.Table) -> None:
+def _check_nulls(relation: Relation, file: str, table: pa.Table, first: int) -> None:
     for column in relation.columns:
         if not column.nullable and table[column.name].null_count:
-            row = pc.index(pc.is_null(table[column.name]), True).as_py()
+            row = first + pc.index(pc.is_null(table[column.name]), True).as_py()
             message = f"NULL in a NOT NULL column, in {file}"
             raise DataError(message, relation=relation.name, column=column.name, row=row)
 
 
-def _with_checked_op(relation: Relation, file: str, table: pa.Table) -> pa.Table:
+def _with_checked_op(relation: Relation, file: str, table: pa.Table, first: int) -> pa.Table:
     given = table[OP]
     if not pa.types.is_integer(given.type):
         raise DataError(f"{file} has it as {given.type}; {OPS}", relation=relation.name, column=OP)
     if given.null_count:
-        row = pc.index(pc.is_null(given), True).as_py()
+        row = first + pc.index(pc.is_null(given), True).as_py()
         raise DataError(f"NULL in {file}; {OPS}", relation=relation.name, column=OP, row=row)
     return table.set_column(table.column_names.index(OP), OP, given.cast(pa.int64()))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import count
+from functools import partial
+from itertools import chain, count, zip_longest
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,26 +21,28 @@ from viewlet.workloads.streams import NATION
 
 
 def static_tables(relations: Iterable[Relation], sources: Mapping[str, Source]) -> dict[str, list[pa.Table]]:
+    """Each file whole: every change of a static table computes views anew."""
     return {r.name: list(_whole(r, sources[r.name])) for r in relations if r.static}
 
 
 def _whole(relation: Relation, source: Source) -> Iterator[pa.Table]:
     if isinstance(source, Files):
-        yield from (read(relation, source, file) for file in _found(relation, source))
+        pieces = ([*read(relation, source, file)] for file in _found(relation, source))
+        yield from (pa.concat_tables(some) for some in pieces if some)
     else:
         columns = [c.name for c in relation.columns]
         yield pa.Table.from_pylist([dict(zip(columns, row, strict=True)) for row in NATION])
 
 
-def batches(relations: Iterable[Relation], sources: Mapping[str, Source]) -> Iterator[list[pa.RecordBatch]]:
-    """Steps of the streams together; each is a list of batches of events, in order."""
+def batches(relations: Iterable[Relation], sources: Mapping[str, Source]) -> Iterator[Iterator[pa.RecordBatch]]:
+    """Steps of the streams together; each is batches of events, in order, made while they are taken."""
     streams = {r.name: r for r in relations if not r.static}
     read = {name: source for name in streams if isinstance(source := sources[name], Files)}
     generated = dict.fromkeys(sources[name] for name in streams if name not in read)
     feeds = [_from_files(streams, read)]
     feeds += [_from_generator(s, {n: r for n, r in streams.items() if sources[n] == s}) for s in generated]
-    while step := [batch for feed in feeds for batch in next(feed, [])]:
-        yield step
+    for steps in zip_longest(*feeds, fillvalue=iter(())):
+        yield chain.from_iterable(steps)
 
 
 def batch_count(relations: Iterable[Relation], sources: Mapping[str, Source]) -> int:
@@ -53,7 +56,7 @@ def _steps(relation: Relation, source: Source) -> int:
     return -(-source.events // source.events_per_batch)
 
 
-def _from_generator(source: Source, streams: Mapping[str, Relation]) -> Iterator[list[pa.RecordBatch]]:
+def _from_generator(source: Source, streams: Mapping[str, Relation]) -> Iterator[Iterator[pa.RecordBatch]]:
     from viewlet.workloads import bulk  # needs numpy
 
     match source:
@@ -65,7 +68,7 @@ def _from_generator(source: Source, streams: Mapping[str, Relation]) -> Iterator
             raise AssertionError("not generated")
     mine = events.only(streams)
     mine = replace(mine, tables={name: _declared(streams[name], table) for name, table in mine.tables.items()})
-    return ([batch] for batch in mine.batches(source.events_per_batch, "structs"))
+    return (iter([batch]) for batch in mine.batches(source.events_per_batch, "structs"))
 
 
 def _declared(relation: Relation, table: pa.Table) -> pa.Table:
@@ -81,8 +84,7 @@ def _declared(relation: Relation, table: pa.Table) -> pa.Table:
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
-def _from_files(streams: Mapping[str, Relation], sources: Mapping[str, Files]) -> Iterator[list[pa.RecordBatch]]:
-    """In a step, what comes comes before what goes: files say which rows are in a batch, not in which order."""
+def _from_files(streams: Mapping[str, Relation], sources: Mapping[str, Files]) -> Iterator[Iterator[pa.RecordBatch]]:
     files = {name: _found(streams[name], source) for name, source in sources.items()}
     for step in count():
         chosen = {
@@ -91,14 +93,35 @@ def _from_files(streams: Mapping[str, Relation], sources: Mapping[str, Files]) -
         }
         if not any(chosen.values()):
             return
-        events = [
-            _events(streams[name], read(streams[name], sources[name], file))
-            for name, some in chosen.items()
-            for file in some
-        ]
-        comes = [batch.filter(pc.greater(batch.column(OP), 0)) for batch in events]
-        goes = [batch.filter(pc.less(batch.column(OP), 0)) for batch in events]
-        yield [batch for batch in (*comes, *goes) if batch.num_rows]
+        yield _comes_then_goes(
+            [partial(_events_of, streams[name], sources[name], file) for name, some in chosen.items() for file in some]
+        )
+
+
+def _comes_then_goes(files: Iterable[Callable[[], Iterator[pa.RecordBatch]]]) -> Iterator[pa.RecordBatch]:
+    """Files say which rows are in a batch, not in which order. One that is too large to be held is read twice."""
+    goes: list[Callable[[], Iterable[pa.RecordBatch]]] = []
+    for events in files:
+        pieces, last = 0, list[pa.RecordBatch]()
+        some_go = False
+        for batch in events():
+            pieces += 1
+            yield from _some(batch.filter(pc.greater(batch.column(OP), 0)))
+            last = _some(batch.filter(pc.less(batch.column(OP), 0)))
+            some_go |= bool(last)
+        if some_go:
+            goes.append(events if pieces > 1 else last.copy)
+    for again in goes:
+        for batch in again():
+            yield from _some(batch.filter(pc.less(batch.column(OP), 0)))
+
+
+def _some(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+    return [batch] if batch.num_rows else []
+
+
+def _events_of(relation: Relation, source: Files, file: str) -> Iterator[pa.RecordBatch]:
+    return (_events(relation, piece) for piece in read(relation, source, file))
 
 
 def _found(relation: Relation, source: Files) -> list[str]:

@@ -149,7 +149,8 @@ def _parsed(relation: Relation, files: Files) -> Parse:
     def parse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for path, content in zip(batch.column("path"), batch.column("content"), strict=True):
-                yield from with_op(read(relation, files, path.as_py(), content.as_buffer())).to_batches()
+                for piece in read(relation, files, path.as_py(), content.as_buffer()):
+                    yield from with_op(piece).to_batches()
 
     return parse
 

@@ -42,8 +42,9 @@ class Module(Protocol):
     def find(self, state: object, view: int, key: Row) -> Sum | None: ...
     def entries(self, state: object, view: int) -> list[tuple[Row, Sum]]: ...
     def put(self, state: object, view: int, key: Row, value: Sum) -> Report: ...
-    def size(self, state: object, view: int) -> int: ...
+    def weigh(self, state: object, view: int) -> tuple[int, int]: ...
     def rows(self, state: object, result: int) -> tuple[Any, ...]: ...
+    def read_one(self, state: object, result: int, view: int, key: Row) -> tuple[Any, ...] | None: ...
     def changes(self, state: object, watched: int) -> tuple[Any, ...]: ...
     def standing(self, state: object, watched: int) -> tuple[Any, ...]: ...
     def memory(self, state: object) -> tuple[tuple[str, int, int], ...]: ...
@@ -232,8 +233,9 @@ class NativeState:
         if isinstance(report, tuple):
             self._refuse(report, lambda number: (view, key))
 
-    def size(self, view: str) -> int:
-        return self._module.size(self._state, self._views[view])
+    def weigh(self, view: str) -> tuple[int, int]:
+        """How many entries there are, and what whole numbers come to."""
+        return self._module.weigh(self._state, self._views[view])
 
     def has_result(self, name: str) -> bool:
         return name in self._results
@@ -242,6 +244,11 @@ class NativeState:
         """The rows of a result; a value that its column's type cannot hold is an error, never another number."""
         found = self._module.rows(self._state, self._results[result])
         return _arrow(result, self._program.result(result).columns, found)
+
+    def row(self, result: str, view: str, key: Row) -> ArrowRows | None:
+        """The row of one key of ``view``, which enumerates the rows; None where they can only be read together."""
+        found = self._module.read_one(self._state, self._results[result], self._views[view], key)
+        return None if found is None else _arrow(result, self._program.result(result).columns, found)
 
     # -- what changed --------------------------------------------------------------------------------------------------
 

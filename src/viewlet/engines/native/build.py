@@ -10,17 +10,15 @@ import importlib.util
 import os
 import platform
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
-import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
 from viewlet.engines.native.compiler import Compiler, first_working
+from viewlet.engines.native.detached import Step, compile_detached, is_private, is_whole, write
 from viewlet.errors import Error
 
 RUNTIME = Path(__file__).parent / "runtime"
@@ -60,10 +58,32 @@ def build(source: str) -> Path | None:
         return None
     path = artefact(source, compiler)
     try:
-        _ensure(path, lambda: _compile(source, path, compiler, (str(_bridge(compiler)),)))
+        if not is_whole(path):
+            _make(source, path, compiler)
+            _prune(path.parent)
+        with suppress(OSError):
+            os.utime(path)  # the newest use, not the newest build, is what _prune keeps
     except OSError as error:
         raise Error(f"the native program could not be written to {path.parent}: {error}") from error
     return path
+
+
+def _make(source: str, path: Path, compiler: Compiler) -> None:
+    """Beside it goes the half of each module that is the same for all programs, and the larger one: compiled once."""
+    bridge = artefact(BRIDGE, compiler, ".o")
+    steps = [_step(BRIDGE, bridge, compiler, "-c"), _step(source, path, compiler, str(bridge))]
+    if (failed := compile_detached(steps)) is not None:
+        kept = Path(failed["target"]).with_suffix(".cpp")
+        said = "\n".join(failed["said"].splitlines()[:SHOWN_LINES])
+        raise Error(f"{compiler.command[0]} did not compile the native program; its source is in {kept}\n{said}")
+
+
+def _step(source: str, path: Path, compiler: Compiler, *more: str) -> Step:
+    kept = path.with_suffix(".cpp")
+    write(kept, source)
+    return Step(
+        target=str(path), arguments=compiler.arguments(kept, f"-I{RUNTIME}", "-DVIEWLET_SEPARATE_MODULE", *more)
+    )
 
 
 def find_compiler() -> Compiler | None:
@@ -79,13 +99,6 @@ def artefact(source: str, compiler: Compiler, suffix: str = ".so") -> Path:
     return cache_directory() / f"{digest.hexdigest()[:32]}{suffix}"
 
 
-def _bridge(compiler: Compiler) -> Path:
-    """The half of each module that is the same for all programs, and the larger one: compiled once."""
-    path = artefact(BRIDGE, compiler, ".o")
-    _ensure(path, lambda: _compile(BRIDGE, path, compiler, ("-c",)))
-    return path
-
-
 def load(path: Path, name: str) -> ModuleType:
     loader = importlib.machinery.ExtensionFileLoader(name, str(path))
     spec = importlib.util.spec_from_file_location(name, path, loader=loader)
@@ -99,13 +112,23 @@ def load(path: Path, name: str) -> ModuleType:
 
 
 def cache_directory() -> Path:
-    """``$VIEWLET_CACHE`` or the user's cache directory; where that cannot be written, one for this process alone."""
+    """``$VIEWLET_CACHE`` or the user's cache directory; where that cannot be written, one for this process alone.
+
+    What lies in it is loaded and run, so it is this user's own or it is refused.
+    """
     chosen = os.environ.get("VIEWLET_CACHE")
     directory = Path(chosen) if chosen else _user_cache() / "viewlet"
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        directory = directory.resolve()
+        found = directory.stat()
     except OSError:
         return _own_directory()
+    if not is_private(found):
+        raise Error(
+            f"{directory} keeps compiled programs and must be this user's own, closed to writes of others: "
+            "chmod go-w it, remove it, or let VIEWLET_CACHE name another directory"
+        )
     return directory if os.access(directory, os.W_OK | os.X_OK) else _own_directory()
 
 
@@ -120,38 +143,6 @@ def _own_directory() -> Path:
     directory = tempfile.mkdtemp(prefix="viewlet-")
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     return Path(directory)
-
-
-def _ensure(path: Path, make: Callable[[], None]) -> None:
-    """Make the file unless it is there and whole; of all processes that want it, one does."""
-    if not _is_whole(path):
-        with _locked(path.with_suffix(".lock")):
-            if not _is_whole(path):  # else another process made it while this one waited
-                make()
-                _prune(path.parent)
-    with suppress(OSError):
-        os.utime(path)  # the newest use, not the newest build, is what _prune keeps
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    import fcntl  # not at the top: a system without it has no compiler for us either, but imports this module
-
-    with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # released when the file is closed, also by a crash
-        yield
-
-
-def _is_whole(path: Path) -> bool:
-    """The checksum beside the artefact is that of its bytes: nothing truncated, nothing half-written."""
-    try:
-        return path.with_suffix(".sum").read_text() == _checksum(path)
-    except (OSError, UnicodeDecodeError):
-        return False
-
-
-def _checksum(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _prune(directory: Path) -> None:
@@ -180,31 +171,3 @@ def _cpu() -> str:
         return next(line for line in lines if line.startswith(("flags", "Features")))
     except (OSError, StopIteration):
         return platform.processor() + platform.version()
-
-
-# -- the compiler run --------------------------------------------------------------------------------------------------
-
-
-def _compile(source: str, path: Path, compiler: Compiler, more: tuple[str, ...]) -> None:
-    """Compile under a name that no one looks for; the rename, last, makes it visible at once and whole."""
-    kept, made = path.with_suffix(".cpp"), path.with_name(f"{path.stem}.{uuid.uuid4().hex}.tmp")
-    try:
-        _write(kept, source)
-        ran = compiler.run(kept, made, f"-I{RUNTIME}", "-DVIEWLET_SEPARATE_MODULE", *more)
-        if ran.returncode != 0 or not made.exists():
-            raise _refusal(compiler, ran, kept)
-        _write(path.with_suffix(".sum"), _checksum(made))
-        made.replace(path)
-    finally:
-        made.unlink(missing_ok=True)
-
-
-def _write(path: Path, text: str) -> None:
-    whole = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
-    whole.write_text(text)
-    whole.replace(path)
-
-
-def _refusal(compiler: Compiler, ran: subprocess.CompletedProcess[str], kept: Path) -> Error:
-    said = "\n".join((ran.stderr or ran.stdout).splitlines()[:SHOWN_LINES])
-    return Error(f"{compiler.command[0]} did not compile the native program; its source is in {kept}\n{said}")

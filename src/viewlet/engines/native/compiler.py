@@ -12,13 +12,13 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tempfile
 import time
-import uuid
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from viewlet.engines.native.detached import Step, compile_detached, write
 
 FLAGS = (
     "-std=c++20",
@@ -50,12 +50,8 @@ class Compiler:
     identity: str
     flags: tuple[str, ...] = FLAGS
 
-    def run(self, source: Path, target: Path, *more: str) -> subprocess.CompletedProcess[str]:
-        arguments = [*self.command, *self.flags, str(source), *more, "-o", str(target)]
-        environment = {**os.environ, "LC_ALL": "C"}
-        return subprocess.run(
-            arguments, env=environment, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL
-        )
+    def arguments(self, source: Path, *more: str) -> list[str]:
+        return [*self.command, *self.flags, str(source), *more]
 
 
 def first_working(remembered: Path) -> Compiler | None:
@@ -103,20 +99,18 @@ def _works(compiler: Compiler, remembered: Path) -> bool:
             return note.read_text() == "works"
     except OSError:
         pass
-    works = _probe(compiler)
+    works = _probe(compiler, remembered / f"probe-{note.stem}.so")
     with suppress(OSError):
-        draft = note.with_suffix(f".{uuid.uuid4().hex}.tmp")
-        draft.write_text("works" if works else "does not work")
-        draft.replace(note)
+        write(note, "works" if works else "does not work")
     return works
 
 
-def _probe(compiler: Compiler) -> bool:
+def _probe(compiler: Compiler, target: Path) -> bool:
     """It compiles C++20, and what it makes runs in this very process (a cross compiler's work would not)."""
-    with tempfile.TemporaryDirectory(prefix="viewlet-") as directory:
-        source, target = Path(directory) / "probe.cpp", Path(directory) / "probe.so"
-        source.write_text(PROBE)
-        try:
-            return compiler.run(source, target).returncode == 0 and ctypes.CDLL(str(target)).viewlet_probe() == 42
-        except (OSError, AttributeError, subprocess.SubprocessError):
-            return False
+    source = target.with_suffix(".cpp")
+    try:
+        write(source, PROBE)
+        failed = compile_detached([Step(target=str(target), arguments=compiler.arguments(source))])
+        return failed is None and bool(ctypes.CDLL(str(target)).viewlet_probe() == 42)
+    except (OSError, AttributeError, subprocess.SubprocessError):
+        return False

@@ -24,7 +24,7 @@ from viewlet.engines.native.layout import (
 )
 from viewlet.engines.native.nest import Temporary
 from viewlet.engines.native.ordered import tree_key
-from viewlet.engines.native.results import plan_reader, reader
+from viewlet.engines.native.results import plan_reader, reader, reader_of_one
 from viewlet.engines.native.terms import type_of
 from viewlet.engines.native.triggers import Triggers, value_type
 from viewlet.engines.native.watch import UNWATCHED, Watched, Watching
@@ -80,6 +80,11 @@ def native(program: Program, watched: Watched = UNWATCHED) -> Native:
     functions = list(_functions(triggers, rows))
     readers = {r.name: body for r in program.results if (body := reader(triggers, r)) is not None}
     functions += [_function(f"read_{name}", "Rows& out", body) for name, body in readers.items()]
+    readers_of_one = {name: one for name in readers if (one := reader_of_one(triggers, program.result(name)))}
+    functions += [
+        _function(f"read_{name}", f"const {key}& given, Rows& out", body)
+        for name, (key, body) in readers_of_one.items()
+    ]
     told = watching.write(tuple(readers))
     functions += watching.functions
     functions += [_order(m) for m in found.maps if m.orders]
@@ -92,7 +97,7 @@ def native(program: Program, watched: Watched = UNWATCHED) -> Native:
         *watching.types,
         _enum(program),
         _program(triggers, rows, watching.members, functions),
-        _descriptions(program, found, rows, tuple(readers)),
+        _descriptions(program, found, rows, {name: readers_of_one.get(name, ("", []))[0] for name in readers}),
         "}  // namespace viewlet",
         "",
     ]
@@ -365,7 +370,8 @@ def _names_text(q: Query) -> bool:
 # -- descriptions for the bridge ---------------------------------------------------------------------------------------
 
 
-def _descriptions(program: Program, found: Layout, rows: dict[str, tuple[Field, ...]], readers: tuple[str, ...]) -> str:
+def _descriptions(program: Program, found: Layout, rows: dict[str, tuple[Field, ...]], readers: dict[str, str]) -> str:
+    """``readers`` are results with the type of the keys by which a row of them is read alone, if it is."""
     lines = []
     for relation in program.relations:
         columns = zip(relation.columns, rows[relation.name], strict=True)
@@ -380,7 +386,7 @@ def _descriptions(program: Program, found: Layout, rows: dict[str, tuple[Field, 
         lines += table("ResultColumn", f"{name}_shown", [shown_column(c) for c in result.columns])
     lines += table("Relation<Program>", "RELATIONS", [_relation(r) for r in program.relations])
     lines += table("ViewOf<Program>", "VIEWS", [_view(v.name, found) for v in program.views])
-    lines += table("ResultOf<Program>", "RESULTS", [_result(name) for name in readers])
+    lines += table("ResultOf<Program>", "RESULTS", [_result(name, key) for name, key in readers.items()])
     tables = [f"table_{r.name}" for r in program.relations]
     names = [*tables, *(m.name for m in found.maps), *(f"{m.name}_held" for m in found.maps if m.inputs)]
     orders = {m.name: "".join(f", &Program::{order.name}" for order in m.orders.values()) for m in found.maps}
@@ -398,9 +404,11 @@ def _relation(relation: Relation) -> str:
     return f'relation<Program, {table}, {triggers}>("{relation.name}", {name}_columns)'
 
 
-def _result(name: str) -> str:
+def _result(name: str, key: str) -> str:
     read = f"[](Program& program, Rows& out) {{ program.read_{name}(out); }}"
-    return f'{{"{name}", {name}_shown, {read}}}'
+    given = f"*static_cast<const {key}*>(key)"
+    one = f", [](Program& program, const void* key, Rows& out) {{ program.read_{name}({given}, out); }}" if key else ""
+    return f'{{"{name}", {name}_shown, {read}{one}}}'
 
 
 def _view(name: str, found: Layout) -> str:

@@ -236,6 +236,20 @@ class NativeEngine:
     def result(self, name: str) -> ArrowRows | None:
         return self.state.rows(name) if self.state.has_result(name) else None
 
+    def result_row(self, name: str, key: Mapping[str, Scalar]) -> ArrowRows | None:
+        rows = self._program.result(name).rows
+        if rows is None:
+            return self.result(name)
+        if not isinstance(rows, View) or not self.state.has_result(name) or not key.keys() >= {*rows.outputs}:
+            return None
+        kinds = zip(rows.outputs, self._kinds.columns[rows.name], strict=True)
+        cells = tuple([_encode(key[v], kind) for v, kind in kinds])
+        between = any(isinstance(c, Fraction) for c in cells)  # two that the key can hold
+        return None if between else self.state.row(name, rows.name, cells)
+
+    def weigh(self, view: str) -> tuple[int, int]:
+        return self.state.weigh(view)
+
     # -- changes -------------------------------------------------------------------------------------------------------
 
     def watches(self, result: str) -> bool:

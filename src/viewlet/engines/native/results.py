@@ -18,6 +18,8 @@ def plan_reader(triggers: Triggers, result: Result) -> None:
     """Give the maps the indexes that a reader goes through."""
     if is_one_pass(result):
         index_slices(triggers.layout, row_block(triggers, result))
+    if _is_looked_up(triggers, result):
+        index_slices(triggers.layout, row_block(triggers, result, key_variables(result)))
 
 
 def is_one_pass(result: Result) -> bool:
@@ -37,6 +39,30 @@ def reader(triggers: Triggers, result: Result) -> list[str] | None:
     except Unfit:
         return None
     return nest.out.lines
+
+
+def _is_looked_up(triggers: Triggers, result: Result) -> bool:
+    """Only the program itself knows the ends of its maps without a scan; other rows are found from outside."""
+    has_keys = isinstance(result.rows, View) and not triggers.layout[result.rows.name][0].is_single
+    return has_keys and bool(result.extremes)
+
+
+def reader_of_one(triggers: Triggers, result: Result) -> tuple[str, list[str]] | None:
+    """The type of a key, and the body of the ``read_…`` that takes the row of one; None where nobody asks for it."""
+    if not _is_looked_up(triggers, result):
+        return None
+    assert isinstance(result.rows, View)
+    nest, (found, _) = triggers.nest(), triggers.layout[result.rows.name]
+    nest.names |= {"out", "program", "given"}
+    scope = {v: nest.column("given", f) for v, f in zip(result.rows.outputs, found.key, strict=True)}
+    block = row_block(triggers, result, key_variables(result))
+    triggers.put_in_order(nest, block)
+    nest.statement(block, scope, lambda steps, scope, _: _row(nest, triggers.terms, result, steps[0], scope))
+    return f"{found.type_name}Key", nest.out.lines
+
+
+def key_variables(result: Result) -> frozenset[str]:
+    return frozenset(result.rows.outputs) if isinstance(result.rows, View) else frozenset()
 
 
 def row_block(triggers: Triggers, result: Result, given: frozenset[str] = frozenset()) -> Block:

@@ -15,7 +15,7 @@ from viewlet.engines.native.declare import flag, shown_column, struct, table
 from viewlet.engines.native.keys import each_entry, whole_key
 from viewlet.engines.native.layout import Field, MapLayout, Member, capital, index_slices
 from viewlet.engines.native.nest import Nest
-from viewlet.engines.native.results import cell, is_one_pass, row_block, weight
+from viewlet.engines.native.results import cell, is_one_pass, key_variables, row_block, weight
 from viewlet.engines.native.terms import Scope, type_of
 from viewlet.engines.native.triggers import Triggers
 from viewlet.errors import Error
@@ -266,10 +266,6 @@ def _views(query: Query) -> Iterator[str]:
         yield query.name
     for child in children(query):
         yield from _views(child)
-
-
-def key_variables(result: Result) -> frozenset[str]:
-    return frozenset(result.rows.outputs) if isinstance(result.rows, View) else frozenset()
 
 
 # -- C++ ---------------------------------------------------------------------------------------------------------------

@@ -20,6 +20,15 @@ template <class P, auto& results> void read_result(void* program, u32 index, Row
     if constexpr (count_of(results) > 0) results[index].read(*static_cast<P*>(program), out);
 }
 
+template <class P, auto& results> bool read_one(void* program, u32 index, const void* key, Rows& out) {
+    if constexpr (count_of(results) > 0) {
+        auto* read = results[index].read_one;
+        if (read) read(*static_cast<P*>(program), key, out);
+        return read;
+    }
+    return false;
+}
+
 // A program that says nothing gets what is always right. One whose triggers read no base table of another stream says
 // `static constexpr bool READS_TABLES = false;` and mixed batches with deletes need not touch the tables twice. One
 // whose views (caches too) hold no text that is in no base row says `static constexpr bool FORGETS_TEXTS = true;` and
@@ -77,6 +86,7 @@ template <class P, auto& relations, auto& views, auto& results, auto& maps> cons
             .result_count = count_of(results),
             .result = result_at<results>,
             .read = read_result<P, results>,
+            .read_one = read_one<P, results>,
             .program_size = sizeof(P),
             .construct = [](void* at) { new (Placed{at}) P; },
             .destroy = [](void* program) { static_cast<P*>(program)->~P(); },

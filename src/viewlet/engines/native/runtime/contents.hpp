@@ -116,15 +116,20 @@ inline PyObject* entries(PyObject*, Arguments arguments, Py_ssize_t count) {
     return all.list;
 }
 
-// size(state, view): its entries that are not 0
-inline PyObject* size(PyObject*, Arguments arguments, Py_ssize_t count) {
+// weigh(state, view) -> its entries that are not 0, and what whole numbers come to
+inline PyObject* weigh(PyObject*, Arguments arguments, Py_ssize_t count) {
     Call call(arguments, count, 2);
     const ViewInfo* of = call ? call.view(1) : nullptr;
     if (!of) return nullptr;
     i64 entries = 0;
-    of->map->each(call.state->program,
-                  [&](const void*, void* values) { entries += !is_nothing(of->kind, of->member(values)); });
-    return PyLong_FromLongLong(entries);
+    i128 sum = 0;
+    of->map->each(call.state->program, [&](const void*, void* values) {
+        const void* value = of->member(values);
+        entries += !is_nothing(of->kind, value);
+        if (of->kind == Kind::I64) sum += *static_cast<const i64*>(value);
+        if (of->kind == Kind::I128) sum += *static_cast<const i128*>(value);
+    });
+    return tuple_of(PyLong_FromLongLong(entries), from_i128(sum));
 }
 
 union Value {
@@ -191,6 +196,19 @@ inline PyObject* rows(PyObject*, Arguments arguments, Py_ssize_t count) {
     const ResultInfo& result = MODULE.result(u32(index));
     Rows rows(result.columns, result.width, call.state->texts());
     MODULE.read(call.state->program, u32(index), rows);
+    return are_shown(*call.state, rows) ? arrow_of(result, rows) : unshown(*call.state, result, rows);
+}
+
+// read_one(state, result, view of its keys, canonical key) -> as rows() of that key; None where only rows() knows it
+inline PyObject* read_one(PyObject*, Arguments arguments, Py_ssize_t count) {
+    Call call(arguments, count, 4);
+    i64 index;
+    const ViewInfo* in = call && call.integer(1, index, 0, MODULE.result_count) ? call.view(2) : nullptr;
+    const char* key = in ? canonical(*call.state, in->key, in->width, in->map->key_size, arguments[3]) : nullptr;
+    if (!key) return not_there(none);
+    const ResultInfo& result = MODULE.result(u32(index));
+    Rows rows(result.columns, result.width, call.state->texts());
+    if (!MODULE.read_one(call.state->program, u32(index), key, rows)) return none();
     return are_shown(*call.state, rows) ? arrow_of(result, rows) : unshown(*call.state, result, rows);
 }
 

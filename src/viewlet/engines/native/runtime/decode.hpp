@@ -109,7 +109,7 @@ inline bool take_scaled(char* row, const Column& column, i128 value, int scale) 
 inline bool take_numeral(char* row, const Column& column, const char* text, u64 size) {
     i128 value = 0;
     int scale = 0;
-    bool negative = size && *text == '-', fraction = false;
+    bool negative = size && *text == '-', fraction = false, digits = false;
     if (size - negative > 37) return false;
     for (u64 i = negative; i < size; ++i) {
         if (text[i] == '.' && !fraction) {
@@ -118,19 +118,37 @@ inline bool take_numeral(char* row, const Column& column, const char* text, u64 
         }
         if (text[i] < '0' || text[i] > '9') return false;
         value = value * 10 + (text[i] - '0');
-        scale += fraction;
+        scale += fraction, digits = true;
     }
-    return take_scaled(row, column, negative ? -value : value, scale);
+    return digits && take_scaled(row, column, negative ? -value : value, scale);
+}
+
+// The shortest decimal that reads as x. No two decimals of up to 15 digits read as one double, so such a one is it; the
+// quotient of two whole numbers is what it reads as, rounded once. x·10^s is less than a half away from its digits.
+inline bool take_real(char* row, const Column& column, double x) {
+    constexpr int exact_powers = 22;
+    constexpr double fifteen_digits = 1e15;
+    if (column.scale > exact_powers) return false;
+    double unit = double(power10(u32(column.scale))), scaled = x * unit;
+    if (!(-fifteen_digits < scaled && scaled < fifteen_digits)) return false;
+    i64 digits = i64(scaled < 0 ? scaled - 0.5 : scaled + 0.5);
+    return double(digits) / unit == x && take_scaled(row, column, digits, column.scale);
+}
+
+inline bool take_numeral_of(char* row, const Column& column, PyObject* text) {
+    Py_ssize_t size;
+    const char* data = PyUnicode_AsUTF8AndSize(text, &size);
+    return data && take_numeral(row, column, data, size);
 }
 
 inline bool take_decimal(const Library& library, char* row, const Column& column, PyObject* object) {
     i64 whole;
     if (take_int(object, whole)) return take_scaled(row, column, whole, 0);
+    if (is_exactly(object, PyFloat_Type)) return take_real(row, column, PyFloat_AsDouble(object));
+    if (is_exactly(object, PyUnicode_Type)) return take_numeral_of(row, column, object);
     if (!is_exactly(object, *library.decimal)) return false;
     Ref text{PyObject_Str(object)};
-    Py_ssize_t size;
-    const char* data = text ? PyUnicode_AsUTF8AndSize(text.object, &size) : nullptr;
-    return data && take_numeral(row, column, data, size);
+    return text && take_numeral_of(row, column, text.object);
 }
 
 inline i64 attribute(PyObject* object, PyObject* name) {

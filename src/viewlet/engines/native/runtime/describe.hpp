@@ -112,6 +112,7 @@ struct ModuleInfo {
     u32 result_count;
     const ResultInfo& (*result)(u32 index);
     void (*read)(void* program, u32 result, Rows& out);
+    bool (*read_one)(void* program, u32 result, const void* key, Rows& out);  // false: the result is only read whole
     u64 program_size;
     void (*construct)(void* at);
     void (*destroy)(void* program);
@@ -131,12 +132,14 @@ template <class P> using Relation = RelationInfo;
 template <class P> using ViewOf = ViewInfo;
 template <class P> using MapOf = MapInfo;
 
-// {"bsv", BSV_COLUMNS, &read_bsv}
+// {"bsv", BSV_COLUMNS, &read_bsv}, and what reads the row of one key of the view of keys
 template <class P> struct ResultOf : ResultInfo {
     void (*read)(P&, Rows&);
+    void (*read_one)(P&, const void* key, Rows&);
     template <u32 N>
-    constexpr ResultOf(const char* name, const ResultColumn (&columns)[N], void (*read)(P&, Rows&))
-        : ResultInfo{name, columns, N}, read(read) {}
+    constexpr ResultOf(const char* name, const ResultColumn (&columns)[N], void (*read)(P&, Rows&),
+                       void (*read_one)(P&, const void*, Rows&) = nullptr)
+        : ResultInfo{name, columns, N}, read(read), read_one(read_one) {}
 };
 
 // The parts of a pointer to member.

@@ -175,6 +175,15 @@ inline bool fill_decimal(const Filling& to) {
     int scale;
     if (is_integer(to.source))
         return fill_whole(to, [&](char* row, i64 value) { return take_scaled(row, to.column, value, 0); });
+    if (to.source.is("g"))
+        return fill_with(to, [&](char* row, i64 place) {
+            return take_real(row, to.column, to.source.buffer<double>(1)[place]);
+        });
+    if (is_text(to.source))
+        return fill_with(to, [&](char* row, i64 place) {
+            Bytes text = text_at(to.source, place);
+            return take_numeral(row, to.column, text.start, text.length);
+        });
     if (!decimal_scale(to.source.format(), scale)) return false;
     return fill_with(to, [&](char* row, i64 place) {
         i128 value;
@@ -183,11 +192,19 @@ inline bool fill_decimal(const Filling& to) {
     });
 }
 
+// "ts" and a unit, then the time zone that there must not be; how many of the units are a second, 0 where it is no such.
+inline i64 units_a_second(const Source& source) {
+    const char* format = source.format();
+    if (format[0] != 't' || format[1] != 's' || !format[2] || format[3] != ':' || format[4]) return 0;
+    return format[2] == 's' ? 1 : format[2] == 'm' ? 1000 : format[2] == 'u' ? 1000000 : 1000000000;
+}
+
+// Days, milliseconds of whole days, or timestamps of midnight.
 inline bool fill_date(const Filling& to) {
     bool days = to.source.is("tdD");
-    if (!days && !to.source.is("tdm")) return false;
+    i64 a_day = 86400 * (to.source.is("tdm") ? 1000 : units_a_second(to.source));
+    if (!days && !a_day) return false;
     return fill_with(to, [&](char* row, i64 place) {
-        constexpr i64 a_day = 86400000;
         i64 value = days ? to.source.buffer<i32>(1)[place] : to.source.buffer<i64>(1)[place];
         if (!days && value % a_day != 0) return false;
         store(row, to.column, days ? value : value / a_day);
@@ -195,11 +212,10 @@ inline bool fill_date(const Filling& to) {
     });
 }
 
-// "ts" and a unit, then the time zone that there must not be.
 inline bool fill_timestamp(const Filling& to) {
-    const char* format = to.source.format();
-    if (format[0] != 't' || format[1] != 's' || !format[2] || format[3] != ':' || format[4]) return false;
-    i64 factor = format[2] == 's' ? 1000000 : format[2] == 'm' ? 1000 : 1, divisor = format[2] == 'n' ? 1000 : 1;
+    i64 units = units_a_second(to.source);
+    if (!units) return false;
+    i64 factor = units < 1000000 ? 1000000 / units : 1, divisor = units > 1000000 ? units / 1000000 : 1;
     return fill_with(to, [&](char* row, i64 place) {
         i64 given = to.source.buffer<i64>(1)[place];
         i128 value = i128(given) * factor / divisor;
