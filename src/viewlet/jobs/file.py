@@ -73,15 +73,16 @@ def _csv(relation: Relation, file: str, content: pa.Buffer | None) -> Iterator[p
     types = {c.name: arrow_type(c.type) for c in relation.columns} | {OP: pa.int64()}
     parse = pyarrow.csv.ParseOptions(newlines_in_values=True)
     blocks = pyarrow.csv.ReadOptions(block_size=BLOCK, use_threads=False)  # one thread can tell where an error is
-    with _opened(file, content) as stream:
-        header = pyarrow.csv.open_csv(stream, blocks, parse).schema.names
-    check_columns(relation, file, header)
-    named = {name.lower(): name for name in header}
-    asked = {named[name]: type_ for name, type_ in types.items() if name in named}
-    convert = pyarrow.csv.ConvertOptions(
-        column_types=asked, include_columns=list(asked), null_values=[""], strings_can_be_null=True
-    )
+    header: list[str] = []
     try:
+        with _opened(file, content) as stream:
+            header = pyarrow.csv.open_csv(stream, blocks, parse).schema.names
+        check_columns(relation, file, header)
+        named = {name.lower(): name for name in header}
+        asked = {named[name]: type_ for name, type_ in types.items() if name in named}
+        convert = pyarrow.csv.ConvertOptions(
+            column_types=asked, include_columns=list(asked), null_values=[""], strings_can_be_null=True
+        )
         with _opened(file, content) as stream, pyarrow.csv.open_csv(stream, blocks, parse, convert) as reader:
             yield from (pa.Table.from_batches([batch]) for batch in reader)
     except pa.ArrowInvalid as error:
@@ -92,7 +93,7 @@ def _misfit(relation: Relation, file: str, header: list[str], why: str) -> DataE
     """Arrow counts columns from 0, and rows from 1, of which the header is the first."""
     place = _PLACE.match(why)
     assert place is not None
-    column = header[int(place[1])].lower() if place[1] else None
+    column = header[int(place[1])].lower() if place[1] and header else None
     row = int(place[2]) - 2 if place[2] else None
     return DataError(f"{file} cannot be read: {place[3]}", relation=relation.name, column=column, row=row)
 
