@@ -77,6 +77,11 @@ def in_short(value: object) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
+def at_row(relation: str, number: int, row: object) -> str:
+    """What follows a sentence about a row of an update."""
+    return f": {relation}, row {number}, {in_short(row)}"
+
+
 class DataError(Error):
     """A row that cannot be taken. The batch it came in changed nothing."""
 
