@@ -78,7 +78,7 @@ class Terms:
     constants: dict[str, Scalar] = field(default_factory=dict)
     uses: Counter[str] = field(default_factory=Counter)
     stems: Counter[str] = field(default_factory=Counter)
-    counted: set[str] = field(default_factory=set)  # variables that are multiplicities of entries
+    counted: set[str] = field(default_factory=set)  # variables that say how often a row is there
 
     def name(self, variable: str) -> str:
         """A Python identifier of its own for a variable of the calculus."""
@@ -146,7 +146,7 @@ class Terms:
         return Text(name, kind)
 
     def product(self, product: Product) -> Text:
-        """Where doubles are multiplied, a row's own values are one number, which must not be beyond all doubles."""
+        """Where doubles are multiplied, what they come to for one row must not be beyond all doubles."""
         own = [f for f in product if not self.counts(f.term)]
         factors = [self.factor(f) for f in product if f not in own] + [self.factor(f) for f in own]
         kind = times([f.kind for f in factors])
