@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from viewlet import arrow
 from viewlet.algebra.evaluate import Reader
+from viewlet.algebra.query import relations
 from viewlet.boundary import WildError, is_wild, to_python_row
 from viewlet.changes import Change, Subscriptions, differences
 from viewlet.changes import Row as ShownRow
@@ -256,10 +257,11 @@ class Database:
 
     def _verify(self, name: str) -> list[Change]:
         tables = self._running.tables()
-        if any(is_wild(cell) for rows in tables.values() for row in rows for cell in row):
-            raise Error(f"{name} cannot be verified: its definition is evaluated exactly, over no NaN and no infinity")
-        over_tables = tables_reader(self.program.relations, tables)
         definition = self._result(self._translation.script.results, name)
+        read = frozenset().union(*map(relations, definition.reads))
+        if any(is_wild(cell) for table in read for row in tables[table] for cell in row):
+            raise Error(f"{name} cannot be verified: its definition is evaluated exactly, over no NaN and no infinity")
+        over_tables = tables_reader([r for r in self.program.relations if r.name in read], tables)
         return differences(_weights(definition, over_tables), self.view(name)._weights())
 
     def subscribe(self, view: str, callback: Callable[[Change], object]) -> Callable[[], None]:

@@ -86,6 +86,11 @@ def shortened(text: str, most: int = 40) -> str:
     return text if len(text) <= most else f"{text[:most]}…"
 
 
+def at_row(relation: str, number: int, row: object) -> str:
+    """What follows a sentence about a row of an update."""
+    return f": {relation}, row {number}, {in_short(row)}"
+
+
 class DataError(Error):
     """A row that cannot be taken. The batch it came in changed nothing."""
 

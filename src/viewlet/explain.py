@@ -163,12 +163,12 @@ def _memory(program: Program) -> str:
 def _map_lines(found: MapLayout, program: Program) -> Iterator[str]:
     views = ", ".join(m.view for m in found.members)
     if found.is_single:
-        yield f"{found.name}: {views}: one entry of {entry_bytes(found)} bytes"
+        yield f"{found.shown}: {views}: one entry of {entry_bytes(found)} bytes"
         return
     first = program.view(found.members[0].view)
     names = first.inputs + first.outputs
     tables = SLOT_BYTES * (1 + len(found.indexes))
-    yield f"{found.name}[{', '.join(names)}]: {views}"
+    yield f"{found.shown}[{', '.join(names)}]: {views}"
     indexes = [f"({', '.join(names[i] for i in positions)})" for positions in found.indexes]
     sliced = f", sliced by {', '.join(indexes)}" if indexes else ""
     yield f"  {entry_bytes(found)} bytes a group and about {tables} for finding it{sliced}"

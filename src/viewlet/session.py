@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn
 
 from viewlet import arrow
-from viewlet.boundary import Encoder, encoder, is_one_row, to_key
+from viewlet.boundary import Encoder, encoder, is_one_row, is_wild, to_key
 from viewlet.changes import Subscriptions
 from viewlet.engines.base import Engine
 from viewlet.engines.native.bridge import Point, SpoiledError
 from viewlet.engines.native.engine import Compiled, NativeEngine
-from viewlet.errors import DataError, Error, in_short
+from viewlet.engines.python.engine import PythonEngine
+from viewlet.errors import DataError, Error, OverflowError_, at_row, in_short
 from viewlet.program.encoding import Row
 from viewlet.program.trigger import Program
 from viewlet.schema import Relation
@@ -22,6 +23,9 @@ NESTED = (tuple, list, dict)  # what rows are, and cells are not
 Event = tuple[str, Row, int]  # a relation, a row of it, and how often it comes (or goes)
 Tables = Mapping[str, Mapping[Row, int]]
 Start = Callable[[Program, Tables], Engine]
+Given = Callable[[int], object]  # a row of an update by its number, as the user wrote it
+NUMBERS = (OverflowError_, ArithmeticError, ValueError)  # what a row may have that no view can hold
+NOT_STATIC = "a static table takes no NaN and no infinity, since views over it are evaluated exactly; a stream does"
 
 
 class Session:
@@ -44,7 +48,7 @@ class Session:
         """Rows of one relation come (``times`` = 1) or go (-1)."""
         row = self._one_row(name, data)
         if row is not None and (times > 0 or self.engine.count(name, row) > 0):
-            self._run([(name, row, times)])
+            self._run([(name, row, times)], lambda number: data)
         else:
             self._change_checked(name, data, times)
 
@@ -56,7 +60,7 @@ class Session:
         given = list(triples)
         changes = [self._event(event, number) for number, event in enumerate(given)]
         self._check_deletes(changes, lambda number: given[number][2])
-        self._run(changes)
+        self._run(changes, lambda number: given[number][2])
 
     def _one_row(self, relation: str, data: Any) -> Row | None:
         """A single event that needs no closer look."""
@@ -68,10 +72,10 @@ class Session:
         given = rows_of(data, name)
         changes = [(name, self._row(relation, row, number), times) for number, row in enumerate(given)]
         self._check_deletes(changes, given.__getitem__)
-        entries: dict[Row, int] = {}
-        for _, row, _ in changes:
-            entries[row] = entries.get(row, 0) + times
-        self._run_bulk(relation, entries)
+        if len(changes) < 2:
+            self._run(changes, given.__getitem__)
+        else:
+            self._run_bulk(relation, changes, given.__getitem__)
 
     def _event(self, event: Any, number: int) -> Event:
         if not isinstance(event, (tuple, list)) or len(event) != 3:
@@ -85,7 +89,12 @@ class Session:
 
     def _row(self, relation: Relation, row: object, number: int) -> Row:
         cells = self._encoders[relation.name](row)
-        return to_key(relation, row, number, takes_wild=self.engine.takes_wild) if cells is None else cells
+        if cells is None:
+            cells = to_key(relation, row, number, takes_wild=relation.static or self.engine.takes_wild)
+        for column, cell in zip(relation.columns, cells if relation.static else (), strict=False):
+            if is_wild(cell):
+                raise DataError(NOT_STATIC, relation=relation.name, row=number, column=column.name, value=cell)
+        return cells
 
     def relation(self, name: object, number: int | None = None) -> Relation:
         found = self._relations.get(name) if isinstance(name, str) else None
@@ -97,7 +106,7 @@ class Session:
         message = f"there is no such stream or table; there are: {there}"
         raise DataError(message, relation=str(name), row=number, value=name)
 
-    def _check_deletes(self, changes: list[Event], given: Callable[[int], object]) -> None:
+    def _check_deletes(self, changes: list[Event], given: Given) -> None:
         """In the batch's own order: what it inserted before, it may delete."""
         deleted_from = {name for name, _, times in changes if times < 0}
         there: dict[str, dict[Row, int]] = {name: {} for name in deleted_from}
@@ -112,47 +121,69 @@ class Session:
 
     # -- all or nothing ------------------------------------------------------------------------------------------------
 
-    def _run(self, events: list[Event]) -> None:
+    def _run(self, events: list[Event], given: Given) -> None:
         """All events or, should one fail, none: the views are then built again from the tables as they were."""
-        engine, done = self.engine, 0
+        done = 0
         try:
-            for name, row, times in events:
-                if self._relations[name].static:
-                    engine.load(name, {row: times})
-                elif times == 1:
-                    engine.apply("+", name, row)
-                elif times == -1:
-                    engine.apply("-", name, row)
-                elif times:
-                    engine.apply_bulk(name, {row: times})
+            for event in events:
+                self._apply(self.engine, event)
                 done += 1
             rows = self._subscriptions.look()
         except BaseException as error:
-            self._refuse(events[:done], error)
+            culprit = "" if done == len(events) else at_row(events[done][0], done, given(done))
+            self._refuse(events[:done], error, culprit)
         if rows:
             self._subscriptions.publish(rows)
 
-    def _run_bulk(self, relation: Relation, entries: Mapping[Row, int]) -> None:
+    def _apply(self, engine: Engine, event: Event) -> None:
+        name, row, times = event
+        if self._relations[name].static:
+            engine.load(name, {row: times})
+        elif times == 1:
+            engine.apply("+", name, row)
+        elif times == -1:
+            engine.apply("-", name, row)
+        elif times:
+            engine.apply_bulk(name, {row: times})
+
+    def _run_bulk(self, relation: Relation, events: list[Event], given: Given) -> None:
         """The same for rows that one trigger takes at once."""
-        if len(entries) < 2 and all(times in (1, -1) for times in entries.values()):
-            return self._run([(relation.name, row, times) for row, times in entries.items()])
-        engine, done = self.engine, list[Event]()
+        done = list[Event]()
+        entries: dict[Row, int] = {}
+        for _, row, times in events:
+            entries[row] = entries.get(row, 0) + times
         try:
-            (engine.load if relation.static else engine.apply_bulk)(relation.name, entries)
-            done = [(relation.name, row, times) for row, times in entries.items()]
+            (self.engine.load if relation.static else self.engine.apply_bulk)(relation.name, entries)
+            done = events
             rows = self._subscriptions.look()
         except BaseException as error:
-            self._refuse(done, error)
+            self._refuse(done, error, "" if done else self._culprit(events, error, given))
         if rows:
             self._subscriptions.publish(rows)
 
-    def _refuse(self, done: list[Event], error: BaseException) -> NoReturn:
+    def _culprit(self, events: list[Event], error: BaseException, given: Given) -> str:
+        """The first of many rows that is refused on its own, with no others around."""
+        if not isinstance(error, NUMBERS) or self._relations[events[0][0]].static:
+            return ""
+        static = {name: self.engine.table(name) for name, relation in self._relations.items() if relation.static}
+        alone = PythonEngine(self.program, static)
+        for number, (name, row, times) in enumerate(events):
+            try:
+                self._apply(alone, (name, row, abs(times)))
+            except NUMBERS:
+                return at_row(name, number, given(number))
+        return ""
+
+    def _refuse(self, done: list[Event], error: BaseException, culprit: str) -> NoReturn:
         tables = self.tables()
         for name, row, times in done:
             tables[name][row] -= times
         self._go_back({name: +rows for name, rows in tables.items()})
+        if isinstance(error, OverflowError_):
+            raise OverflowError_(f"{error}{culprit}") from error
         if isinstance(error, (ValueError, ArithmeticError, RecursionError)):
-            raise Error(f"a view cannot be computed with these rows, so nothing changed: {error}") from error
+            kind = OverflowError_ if isinstance(error, OverflowError) else Error
+            raise kind(f"a view cannot be computed with these rows, so nothing changed: {error}{culprit}") from error
         raise error
 
     def _go_back(self, tables: Tables) -> None:
@@ -234,14 +265,14 @@ class NativeSession(Session):
         ):
             super().apply(given)  # a static table, or what is no event: Python knows what to say
 
-    def _run(self, events: list[Event]) -> None:
+    def _run(self, events: list[Event], given: Given) -> None:
         self._point = self.engine.state.point()
-        super()._run(events)
+        super()._run(events, given)
         self._point = None
 
-    def _run_bulk(self, relation: Relation, entries: Mapping[Row, int]) -> None:
+    def _run_bulk(self, relation: Relation, events: list[Event], given: Given) -> None:
         self._point = self.engine.state.point()
-        super()._run_bulk(relation, entries)
+        super()._run_bulk(relation, events, given)
         self._point = None
 
     def _go_back(self, tables: Tables) -> None:

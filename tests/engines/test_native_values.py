@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from itertools import pairwise
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -15,6 +17,8 @@ import pytest
 from tests.engines.conformance import Case, agree
 from tests.engines.conformance import opened_natively as native
 from viewlet import OverflowError_
+from viewlet.engines.native import emit
+from viewlet.engines.native.layout import identifier
 
 INF = math.inf
 NATIVE = (("native", "optimized"),)
@@ -262,6 +266,55 @@ def test_names_that_mean_something_to_cpp() -> None:
     db.insert("struct", row)
     assert db.view("template").rows() == [(1, *(i * (i + 1) for i in row[:-1]))]
     assert (db.view("texts").rows(), db.view("faults").rows()) == ([(1,)], [(1,)])
+
+
+CPP_WORDS = """
+    alignas alignof and and_eq asm atomic_cancel atomic_commit atomic_noexcept auto bitand bitor bool break case catch
+    char char8_t char16_t char32_t class compl concept const consteval constexpr constinit const_cast continue
+    contract_assert co_await co_return co_yield decltype default delete do double dynamic_cast else enum explicit export
+    extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or
+    or_eq private protected public reflexpr register reinterpret_cast requires return short signed sizeof static
+    static_assert static_cast struct switch synchronized template this thread_local throw true try typedef typeid
+    typename union unsigned using virtual void volatile wchar_t while xor xor_eq final override import module linux unix
+"""
+RUNTIME = Path(emit.__file__).parent / "runtime"
+AT_ONCE = 40  # columns
+
+
+def words() -> list[str]:
+    """All that means something to C++ or to the runtime's headers."""
+    text = CPP_WORDS + "".join(path.read_text() for path in RUNTIME.glob("*.hpp"))
+    return sorted({word.lower() for word in re.findall(r"[A-Za-z_]\w*", text) if word.isascii()})
+
+
+def test_no_name_matters_to_cpp(quick_compiler: None) -> None:
+    """Every word as a column and a variable, some also as a stream and a view; one program for all of them."""
+    found, some = words(), ("concept", "other", "product", "doubt", "are")
+    every = [found[i : i + AT_ONCE] for i in range(0, len(found), AT_ONCE)]
+    script = ""
+    for i, part in enumerate(every):
+        columns = ", ".join(f'"{word}" INTEGER' for word in part)
+        computed = ", ".join(f'"{word}" + 1 AS "{word}"' for word in part)
+        script += f"CREATE STREAM s{i} ({columns}); CREATE MATERIALIZED VIEW v{i} AS SELECT {computed} FROM s{i};\n"
+    script += "".join(
+        f'CREATE STREAM "{word}" ("{word}" BIGINT, b BIGINT NOT NULL);\n'
+        f'CREATE MATERIALIZED VIEW "note_{word}" AS SELECT x."{word}", sum(x.b) AS s, max(y.b) AS m '
+        f'FROM "{word}" x, "{word}" y WHERE x."{word}" = y."{word}" AND x.b < y.b GROUP BY x."{word}";\n'
+        for word in some
+    )
+    db = native(script)
+    for i, part in enumerate(every):
+        db.insert(f"s{i}", tuple(range(len(part))))
+        assert db.view(f"v{i}").rows() == [tuple(range(1, len(part) + 1))]
+    for word in some:
+        db.insert(word, [(1, 2), (1, 3), (None, 4)])
+        assert db.view(f"note_{word}").rows() == [(1, 2, 3)]
+
+
+def test_what_comes_from_a_user_is_told_apart_by_its_end() -> None:
+    ends = [word for word in words() if word.endswith("_") and not word.startswith("__")]
+    assert set(ends) <= {"key_", "values_", "pyinit_"}, "template parameters and a macro, which no generated code names"
+    assert all(identifier(word).endswith("_") for word in words())
 
 
 @pytest.mark.parametrize("name", ["i64", "table_r", "insert_r"])

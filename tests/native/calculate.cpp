@@ -61,7 +61,7 @@ static bool calculate() {
     if (scanf("%15s", operation) != 1) return false;
     if (!strcmp(operation, "add_months")) {
         i64 microseconds = read_integer();
-        printf("%lld\n", add_months(microseconds, read_integer()));
+        printf("%lld\n", i64(add_months_exactly(microseconds, read_integer())));
     } else if (!strcmp(operation, "to_double")) {
         i128 value = read_wide();
         print(to_double(value, u32(read_integer())));

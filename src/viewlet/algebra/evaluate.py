@@ -8,6 +8,7 @@ order in which inputs come before their use; the order chosen only changes the t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import reduce
 from typing import Final, Protocol
 
 from typing_extensions import assert_never
@@ -31,7 +32,7 @@ from viewlet.algebra.query import (
     outputs,
 )
 from viewlet.algebra.remembered import remembered
-from viewlet.algebra.terms import COMPARISONS, Const, Number, Op, Scalar, Term, Var, apply, exact
+from viewlet.algebra.terms import COMPARISONS, Const, Number, Op, Scalar, Term, Var, apply, exact, op
 
 Key = tuple[Scalar, ...]
 Env = dict[str, Scalar]
@@ -199,9 +200,9 @@ def _plan_groups(names: tuple[str, ...], inner: Plan, weigh: Callable[[Number], 
 
 
 def _plan_join(factors: tuple[Query, ...], bound: frozenset[str]) -> Plan:
-    """⋈: each factor in turn extends what the ones before it bound."""
+    """⋈: each factor in turn extends what the ones before it bound; a row's own values are one number."""
     plans = []
-    for f in join_order(factors, bound):
+    for f in join_order(_one_value(factors), bound):
         plans.append(plan(f, bound))
         bound |= outputs(f)
 
@@ -214,6 +215,13 @@ def _plan_join(factors: tuple[Query, ...], bound: frozenset[str]) -> Plan:
                 yield result, m * m_rest
 
     return lambda env, read: extend(0, env, read)
+
+
+def _one_value(factors: tuple[Query, ...]) -> tuple[Query, ...]:
+    """f ⋈ g is {⟨⟩ ↦ f · g}."""
+    terms = [f.term for f in factors if isinstance(f, Value)]
+    others = tuple(f for f in factors if not isinstance(f, Value))
+    return (*others, Value(reduce(lambda a, b: op("*", a, b), terms))) if len(terms) > 1 else factors
 
 
 @remembered(1 << 14)

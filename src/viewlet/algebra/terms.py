@@ -9,6 +9,7 @@ TIMESTAMP its number of microseconds, so that every comparison is one of numbers
 from __future__ import annotations
 
 import datetime as dt
+from calendar import monthrange
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -25,6 +26,7 @@ ConstKind = Literal["number", "string", "boolean", "date", "timestamp", "null"]
 
 EPOCH = dt.date(1970, 1, 1)
 MICROSECONDS_PER_DAY = 86_400_000_000
+BEYOND_DOUBLES = 2**1024 - 2**970  # the least number that would round to more than the greatest double
 
 
 class Interned(type):
@@ -132,16 +134,25 @@ def _divide(a: Number, b: Number) -> Number | None:
         return None
     if isinstance(a, float) or isinstance(b, float):
         return a / b  # type: ignore[return-value]  # infinities and NaN of the native engine are no rational numbers
-    return exact(Fraction(a) / Fraction(b))
+    return bounded(Fraction(a) / Fraction(b))
 
 
 def exact(value: Number) -> Number:
     return value.numerator if isinstance(value, Fraction) and value.denominator == 1 else value
 
 
+def bounded(value: Number) -> Number:
+    """What arithmetic came to. Only doubles can come to numbers that no type of SQL holds, not even theirs."""
+    if isinstance(value, float) or value.numerator.bit_length() < 1024:
+        return exact(value)
+    if not -BEYOND_DOUBLES < value < BEYOND_DOUBLES:
+        raise OverflowError("a number is beyond the greatest double, which is about 1.8e308")
+    return exact(value)
+
+
 def nearest_double(value: Number) -> Number:
     """What is left of an exact number as a DOUBLE."""
-    return exact(Fraction(float(value)))
+    return exact(Fraction(float(bounded(value))))
 
 
 def add_months(microseconds: int, months: int) -> int:
@@ -149,9 +160,9 @@ def add_months(microseconds: int, months: int) -> int:
     days, rest = divmod(microseconds, MICROSECONDS_PER_DAY)
     day = EPOCH + dt.timedelta(days=days)
     year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
-    following = dt.date(year + month // 11, (month + 1) % 12 + 1, 1)
-    last = (following - dt.timedelta(days=1)).day
-    moved = dt.date(year, month + 1, min(day.day, last))
+    if not dt.MINYEAR <= year <= dt.MAXYEAR:
+        raise OverflowError(f"{day} and {months} months are not in the years 1 to 9999")
+    moved = dt.date(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))
     return (moved - EPOCH).days * MICROSECONDS_PER_DAY + rest
 
 
@@ -167,9 +178,9 @@ NEGATED = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 FLIPPED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 STRICT: dict[str, Callable[..., Scalar]] = {
-    "+": lambda a, b: exact(a + b),
-    "-": lambda a, b: exact(a - b),
-    "*": lambda a, b: exact(a * b),
+    "+": lambda a, b: bounded(a + b),
+    "-": lambda a, b: bounded(a - b),
+    "*": lambda a, b: bounded(a * b),
     "/": _divide,
     "abs": abs,
     "double": nearest_double,

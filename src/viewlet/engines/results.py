@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from viewlet.algebra.evaluate import Env, Key, Reader, evaluate, plan, scalar
 from viewlet.algebra.query import View, outputs
 from viewlet.algebra.terms import Scalar, Var, evaluate_term, exact
+from viewlet.errors import OverflowError_
 from viewlet.program.trigger import Extreme, Result, ResultColumn
 
 Row = tuple[int, Key]  # how often, and the columns' values
@@ -80,7 +81,14 @@ def _one_nan(value: Scalar) -> Scalar:
 
 
 def _columns(result: Result, env: Env) -> Key:
-    return tuple([evaluate_term(c.term, env) for c in result.columns])
+    return tuple([_cell(result, c, env) for c in result.columns])
+
+
+def _cell(result: Result, column: ResultColumn, env: Env) -> Scalar:
+    try:
+        return evaluate_term(column.term, env)
+    except OverflowError as error:
+        raise OverflowError_(f"{result.name}.{column.name}: {error}") from None
 
 
 def _weight(result: Result, m: object) -> int:

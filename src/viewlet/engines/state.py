@@ -6,7 +6,9 @@ definition, statement by statement.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from fractions import Fraction
 from functools import partial
 from typing import Literal
 
@@ -14,13 +16,13 @@ from typing_extensions import assert_never
 
 from viewlet.algebra.evaluate import Entries, Env, Key, Pattern, evaluate
 from viewlet.algebra.query import Atom, Delta, Rel, View, relations
-from viewlet.algebra.terms import Number, Scalar
+from viewlet.algebra.terms import Number, Scalar, evaluate_term
 from viewlet.engines.initial import evaluated
 from viewlet.engines.ordered import Held
-from viewlet.engines.store import Cache, Content, Map
+from viewlet.engines.store import Cache, Content, Guarded, Map
 from viewlet.errors import OverflowError_
 from viewlet.program.encoding import AS_IT_IS, Codec, Row, row_codec
-from viewlet.program.limits import limits
+from viewlet.program.limits import key_limits, limits
 from viewlet.program.trigger import Program, Statement, Trigger, ViewDefinition
 
 # A target's input tuple (⟨⟩ unless it is a cache) ↦ what the expression came to; None where the statement is not meant.
@@ -46,9 +48,9 @@ class State:
         self._deltas = {r.name: Map() for r in program.relations}
         self._row_codecs = {r.name: row_codec(r) for r in program.relations}
         self._codecs = {v.name: codecs.get(v.name, AS_IT_IS) for v in program.views}
+        self._limits, self._key_limits = limits(program), key_limits(program)
         self._views = {v.name: self._store(v) for v in program.views}
         self._triggers = {(t.event.kind, t.event.relation): t for t in program.triggers}
-        self._limits = limits(program)
         self._bounds = {name: limit.units(self._codecs[name].value) for name, limit in self._limits.items()}
         self._suspects: list[tuple[str, Held]] = []
         self._in_between = False
@@ -57,7 +59,11 @@ class State:
     # -- views ---------------------------------------------------------------------------------------------------------
 
     def _store(self, view: ViewDefinition) -> Map | Cache:
-        return Cache(len(view.inputs), partial(self._fill, view)) if view.is_cache else Map()
+        if view.is_cache:
+            return Cache(len(view.inputs), partial(self._fill, view))
+        if view.name not in self._key_limits:
+            return Map()
+        return Guarded(lambda key: not self._unfit_key(view, key), partial(self._suspect, view.name))
 
     def _initialise(self, views: Iterable[ViewDefinition]) -> None:
         """Evaluate the definitions over the base tables; a view cache starts empty and fills when read."""
@@ -153,24 +159,38 @@ class State:
         """Note what is out of its limits now; the trigger may bring it back."""
         if view in self._bounds:
             for key in keys:
-                if not self._fits(view, key):
+                if self._unfit_sum(view, key):
                     self._suspect(view, key)
 
     def _suspect(self, view: str, key: Held) -> None:
         self._suspects.append((view, key))
 
-    def _fits(self, view: str, key: Held) -> bool:
-        low, high = self._bounds[view]
-        return low <= self._value(view, key) <= high
+    def _unfit_sum(self, view: str, key: Held) -> str:
+        """Why a sum cannot be shown; "" where it can."""
+        low, high = self._bounds.get(view, (-math.inf, math.inf))
+        value = self._value(view, key)
+        return "" if low <= value <= high else self._limits[view].refusal(self._codecs[view].decode_value(value))
+
+    def _unfit_key(self, view: ViewDefinition, key: Held) -> str:
+        """The same for what is computed of a key."""
+        env = dict(zip(view.outputs, self._codecs[view.name].decode_key(key), strict=True))
+        for term, limit in self._key_limits.get(view.name, {}).items():
+            try:
+                value = evaluate_term(term, env)
+            except OverflowError as error:
+                return f"{limit.column}: {error}"
+            if isinstance(value, (int, Fraction)) and not limit.low <= value <= limit.high:
+                return limit.refusal(value)
+        return ""
 
     def _settle(self) -> None:
         """The end of a trigger: refuse what is still out of its limits, unless more is to come before anybody looks."""
         if self._in_between:
             return
         for view, key in self._suspects:
-            if not self._fits(view, key):
-                value = self._codecs[view].decode_value(self._value(view, key))
-                raise OverflowError_(self._limits[view].refusal(value))
+            there = self._value(view, key) != 0
+            if there and (why := self._unfit_sum(view, key) or self._unfit_key(self._program.view(view), key)):
+                raise OverflowError_(why)
         self._suspects.clear()
 
     def _value(self, view: str, key: Held) -> Number:

@@ -117,6 +117,19 @@ class Map:
         return self._indexes[positions]
 
 
+class Guarded(Map):
+    """A map that tells of each key that comes and is not ``fit`` to stay."""
+
+    def __init__(self, fit: Callable[[Held], bool], tell: Callable[[Held], None]) -> None:
+        self._fit, self._tell = fit, tell
+        super().__init__()
+
+    def create(self, key: Held, m: Any) -> None:
+        super().create(key, m)
+        if m and not self._fit(key):
+            self._tell(key)
+
+
 class Cache:
     """M_Q[x⃗_in][x⃗_out]: for each input tuple that was ever read, a map over the outputs, kept and maintained (§5.1).
 

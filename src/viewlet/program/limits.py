@@ -1,16 +1,39 @@
-"""Sums that a user sees as they are: an update may not take them out of the type of their column."""
+"""Numbers that a user sees as they are: an update may not take them out of the type of their column.
+
+These are the sums of exact numbers that a view holds as multiplicities, and the keys that a query computes. (What a
+query computes from sums when it is read is refused there. A sum of doubles may come back from beyond them all.)
+"""
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import dataclass
 from fractions import Fraction
 
-from viewlet.algebra.query import View
-from viewlet.algebra.terms import NULL, Number, Op, Var
-from viewlet.program.trigger import Program, Result, ResultColumn
+from viewlet.algebra.query import Bind, Compare, Query, Rel, Union, Value, View, children, outputs
+from viewlet.algebra.terms import (
+    BEYOND_DOUBLES,
+    EPOCH,
+    MICROSECONDS_PER_DAY,
+    NULL,
+    Number,
+    Op,
+    Term,
+    Var,
+    exact,
+    free,
+    substitute_term,
+)
+from viewlet.program.trigger import Program, Result, ResultColumn, ViewDefinition
 from viewlet.schema import Kind, Type
 
 BITS: dict[Kind, int] = {"INTEGER": 32, "BIGINT": 64}
+FIRST_DAY, LAST_DAY = (dt.date.min - EPOCH).days, (dt.date.max - EPOCH).days
+RANGES: dict[Kind, tuple[int, int]] = {
+    "DATE": (FIRST_DAY, LAST_DAY),
+    "TIMESTAMP": (FIRST_DAY * MICROSECONDS_PER_DAY, (LAST_DAY + 1) * MICROSECONDS_PER_DAY - 1),
+    "DOUBLE": (1 - BEYOND_DOUBLES, BEYOND_DOUBLES - 1),
+}
 
 
 def unscaled_range(type_: Type) -> tuple[int, int]:
@@ -26,8 +49,8 @@ def unscaled_range(type_: Type) -> tuple[int, int]:
 class Limit:
     """``low`` ≤ value ≤ ``high``; ``column`` is the view and column of the user that show the value as ``type``."""
 
-    low: Fraction
-    high: Fraction
+    low: Number
+    high: Number
     column: str
     type: Type
 
@@ -36,17 +59,21 @@ class Limit:
         return -(-self.low * 10**scale).__floor__(), (self.high * 10**scale).__floor__()
 
     def refusal(self, value: Number) -> str:
-        return f"{self.column}: {value} no longer fits {self.type}"
+        shown = "a number" if self.type.kind == "DOUBLE" else value
+        return f"{self.column}: {shown} no longer fits {self.type}"
+
+
+# -- sums --------------------------------------------------------------------------------------------------------------
 
 
 def limits(program: Program) -> dict[str, Limit]:
-    """Kept view ↦ its limit, the tightest where several columns show it."""
+    """Kept view ↦ the limit of its multiplicities, the tightest where several columns show it."""
     found: dict[str, Limit] = {}
     for result in program.results:
         lookups = {var: q for var, q in result.lookups if isinstance(q, View) and not q.inputs}
         for column in result.columns:
             shown, limit = lookups.get(_shown(column)), _limit(result, column)
-            if shown is not None and limit is not None:
+            if shown is not None and limit is not None and column.type.kind != "DOUBLE":
                 found[shown.name] = min(found.get(shown.name, limit), limit, key=lambda known: known.high)
     return found
 
@@ -63,7 +90,53 @@ def _shown(column: ResultColumn) -> str:
 
 
 def _limit(result: Result, column: ResultColumn) -> Limit | None:
-    if column.type.kind not in ("DECIMAL", *BITS):
+    if column.type.kind in ("DECIMAL", *BITS):
+        low, high = (exact(Fraction(n, 10**column.type.scale)) for n in unscaled_range(column.type))
+    elif column.type.kind in RANGES:
+        low, high = RANGES[column.type.kind]
+    else:
         return None
-    low, high = (Fraction(n, 10**column.type.scale) for n in unscaled_range(column.type))
     return Limit(low, high, f"{result.name}.{column.name}", column.type)
+
+
+# -- keys --------------------------------------------------------------------------------------------------------------
+
+KeyLimits = dict[Term, Limit]  # a term over the columns of a view ↦ what it must fit
+
+
+def key_limits(program: Program) -> dict[str, KeyLimits]:
+    """Kept view ↦ what its keys are shown as, where a query computes it: a column of a table fits its own type."""
+    found: dict[str, KeyLimits] = {}
+    for result in program.results:
+        ends = {e.var: (e.query, Var(e.key)) for e in result.extremes}
+        for column in result.columns:
+            source, term = ends.get(_shown(column), (result.rows, column.term))
+            limit = _limit(result, column)
+            if limit is None or not isinstance(source, View) or source.inputs or not free(term) <= outputs(source):
+                continue
+            view = program.view(source.name)
+            term = substitute_term(term, dict(zip(source.outputs, map(Var, view.outputs), strict=True)))
+            if _may_leave(view, term, column.type):
+                found.setdefault(view.name, {})[term] = limit
+    return found
+
+
+def _may_leave(view: ViewDefinition, term: Term, type_: Type) -> bool:
+    """A double is always one: what is none could not be computed."""
+    if isinstance(term, Var):
+        return type_.kind != "DOUBLE" and computes(view.definition, term.name)
+    return bool(free(term))
+
+
+def computes(q: Query, var: str) -> bool:
+    """Whether a query gives a variable a value that perhaps no table holds as it is."""
+    match q:
+        case Bind(name, _):
+            return name == var
+        case Rel() | View() | Value() | Compare():
+            return False
+        case Union(parts):
+            return any(computes(part, var) for part in parts)
+        case _:
+            given = [child for child in children(q) if var in outputs(child)]
+            return bool(given) and all(computes(child, var) for child in given)

@@ -56,7 +56,7 @@ from viewlet.program.names import columns_of
 from viewlet.program.trigger import Program, ViewDefinition
 from viewlet.schema import Type
 
-COUNT_BITS, WIDEST = 63, 127
+COUNT_BITS, WIDEST, DOUBLE_BITS = 63, 127, 53
 MOST_PLACES = 38
 DIGIT_BITS = 3.3219280948873626  # log₂ 10
 
@@ -231,6 +231,9 @@ def both(a: Kind, b: Kind) -> Kind:
         return a
     if a == NULL:
         return b
+    for whole, other in ((a, b), (b, a)):
+        if isinstance(whole, Exact) and whole.scale == 0 and whole.bits <= DOUBLE_BITS and other == DOUBLE:
+            return whole  # the doubles that are such integers
     raise Unfit(f"{a} joined with {b}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
@@ -12,13 +13,13 @@ import pyarrow as pa
 
 from viewlet.engines.native.journal import Journal
 from viewlet.engines.native.watch import UNWATCHED, Watched
-from viewlet.errors import CorruptError, DataError, Error, OverflowError_, in_short
+from viewlet.errors import CorruptError, DataError, Error, OverflowError_, at_row, in_short
 from viewlet.program.encoding import Cell, Row
 from viewlet.program.trigger import Program, ResultColumn
 
 Sum = int | tuple[float, float]  # an integer of the view's last place, or hi + lo
 Convert = Callable[[int, object, int], Row]  # relation, a row in any form, its number ↦ the row's cells
-Report = tuple[str, Any] | bool | None  # what went wrong; True: done, and there was an infinity or NaN in it
+Report = tuple[Any, ...] | bool | None  # what went wrong; True: done, and there was an infinity or NaN in it
 Capsule = Any  # a PyCapsule of the Arrow C data interface
 ArrowChange = Callable[[Capsule, Capsule], Report | str]
 Point = tuple[Journal, int]  # so many updates
@@ -66,9 +67,10 @@ UNREADABLE = {
 class SpoiledError(Error):
     """A trigger met a number that it cannot hold: the tables are as before, the views must be built anew from them."""
 
-    def __init__(self, view: str, message: str) -> None:
-        self.view, self.message = view, message
-        super().__init__(f"view {view}: {message}")
+    def __init__(self, view: str, message: str, at: str = "") -> None:
+        """``at``: the row that it met, for a user to read."""
+        self.view, self.message, self.at = view, message, at
+        super().__init__(f"view {view}: {message}{at}")
 
 
 class SpoiledOverflowError(SpoiledError, OverflowError_):
@@ -187,7 +189,7 @@ class NativeState:
     def _named(self, relation: str | int) -> str:
         return list(self._relations)[relation] if isinstance(relation, int) else relation
 
-    def _refuse(self, report: tuple[str, Any], given: Callable[[int], tuple[str, object]]) -> NoReturn:
+    def _refuse(self, report: tuple[Any, ...], given: Callable[[int], tuple[str, object]]) -> NoReturn:
         match report:
             case ("missing", number):
                 relation, row = given(number)
@@ -195,13 +197,14 @@ class NativeState:
             case ("static", number):
                 relation, row = given(number)
                 raise DataError("a static table has no triggers: load it", relation=relation, row=number, value=row)
-            case ("overflow", view):
-                raise SpoiledOverflowError(view, "a number no longer fits 128 bits or its declared type")
-            case ("inexact", view):
-                raise SpoiledError(view, "a number has more decimals than its place")
-            case ("wild", view):
+            case ("overflow", view, number):
+                why = "a number no longer fits its type, or is beyond the greatest double"
+                raise SpoiledOverflowError(view, why, _at(number, given))
+            case ("inexact", view, number):
+                raise SpoiledError(view, "a number has more decimals than its place", _at(number, given))
+            case ("wild", view, number):
                 why = "an infinity or NaN in what other sums depend on could not be taken out again, so nothing changed"
-                raise SpoiledError(view, why)
+                raise SpoiledError(view, why, _at(number, given))
         raise AssertionError(f"the native module reports {report}")
 
     # -- base tables ---------------------------------------------------------------------------------------------------
@@ -216,7 +219,11 @@ class NativeState:
         return self._module.count(self._state, self._relations[relation], row)
 
     def table(self, relation: str) -> dict[Row, int]:
-        return dict(self._module.table(self._state, self._relations[relation]))
+        """A NaN in it is ``math.nan`` itself: the rows are keys, and Python finds a NaN by the object alone."""
+        rows = self._module.table(self._state, self._relations[relation])
+        if all(column.type.kind != "DOUBLE" for column in self._program.relation(relation).columns):
+            return dict(rows)
+        return {tuple([math.nan if cell != cell else cell for cell in row]): times for row, times in rows}
 
     # -- views ---------------------------------------------------------------------------------------------------------
 
@@ -295,6 +302,12 @@ class NativeState:
             raise CorruptError(UNREADABLE[problem])
 
 
+def _at(number: int, given: Callable[[int], tuple[str, object]]) -> str:
+    """The row that an update failed at. One in cells is nothing that a user knows: whoever made it names it."""
+    relation, row = given(number) if number >= 0 else ("", Cells())
+    return "" if isinstance(row, Cells) else at_row(relation, number, row)
+
+
 def _on_a_copy(change: ArrowChange, batch: pa.RecordBatch) -> Callable[[], object]:
     """In memory of its own: who gave the rows may write over them."""
     copy, schema = batch.serialize(), batch.schema
@@ -306,7 +319,7 @@ def _arrow(name: str, columns: Sequence[ResultColumn | None], found: tuple[Any, 
     match found:
         case ("unfit", column, value):
             raise _unfit(name, columns[column] if columns else None, value)
-        case (str() as kind, _):
+        case (str() as kind, _, _):
             raise OverflowError_(f"view {name}: {kind}: a number cannot be computed exactly")
         case (schema, array):
             return ArrowRows(schema, array)

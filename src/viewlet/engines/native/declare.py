@@ -50,8 +50,7 @@ def column(name: str, f: Field, struct: str, type_: Type | None) -> str:
     scale = f.kind.scale if isinstance(f.kind, Exact) else 0
     places = f"{type_.precision if type_ else 0}, {scale}, offsetof({struct}, {f.name})"
     sql = f", Sql::{type_.kind}" if type_ else ""
-    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
-    return f'{{"{escaped}", {cell_of(f.kind)}, {flag(f.nullable)}, {places}{sql}}}'
+    return f"{{{quoted(name)}, {cell_of(f.kind)}, {flag(f.nullable)}, {places}{sql}}}"
 
 
 def cell_of(kind: Kind) -> str:
@@ -62,17 +61,21 @@ def cell_of(kind: Kind) -> str:
 def shown_column(column: ResultColumn) -> str:
     """Of a result."""
     type_ = column.type
-    return f'{{"{column.name}", Sql::{type_.kind}, {type_.precision}, {type_.scale}, {flag(column.nullable)}}}'
+    return f"{{{quoted(column.name)}, Sql::{type_.kind}, {type_.precision}, {type_.scale}, {flag(column.nullable)}}}"
 
 
 def flag(value: bool) -> str:
     return "true" if value else "false"
 
 
+def quoted(text: str) -> str:
+    plain = "".join(chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in text.encode())
+    return f'"{plain}"'
+
+
 def c_string(text: str) -> str:
-    data = text.encode()
-    escaped = "".join(chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in data)
-    return f'"{escaped}", {len(data)}'
+    """A string and its length."""
+    return f"{quoted(text)}, {len(text.encode())}"
 
 
 def list_members(values: tuple[str | int | float, ...], name: str) -> list[str]:

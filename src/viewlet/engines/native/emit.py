@@ -6,10 +6,21 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from textwrap import indent
+from typing import TypeGuard
 
 from viewlet.algebra.query import Query, Value, children
 from viewlet.algebra.remembered import forget
-from viewlet.engines.native.declare import c_string, column, flag, hash_of, list_members, shown_column, struct, table
+from viewlet.engines.native.declare import (
+    c_string,
+    column,
+    flag,
+    hash_of,
+    list_members,
+    quoted,
+    shown_column,
+    struct,
+    table,
+)
 from viewlet.engines.native.keys import view_constant
 from viewlet.engines.native.layout import (
     Field,
@@ -20,6 +31,8 @@ from viewlet.engines.native.layout import (
     capital,
     identifier,
     layout,
+    named,
+    plain,
     unique,
 )
 from viewlet.engines.native.nest import Temporary
@@ -29,11 +42,11 @@ from viewlet.engines.native.terms import type_of
 from viewlet.engines.native.triggers import Triggers, value_type
 from viewlet.engines.native.watch import UNWATCHED, Watched, Watching
 from viewlet.program.fuse import differ_in_sign
-from viewlet.program.limits import limits
+from viewlet.program.limits import KeyLimits, Limit, key_limits, limits
 from viewlet.program.lower import Lowering
 from viewlet.program.nulls import nullable_columns
 from viewlet.program.trigger import Program, Trigger
-from viewlet.program.typing import DOUBLE, REAL, TEXT, Exact, Kinds, column_kind, program_kinds
+from viewlet.program.typing import DOUBLE, REAL, TEXT, Exact, Kind, Kinds, column_kind, program_kinds, term_kind
 from viewlet.schema import Relation
 
 SITES = re.compile(r"\.(?:at|find|make)\(|\.slice<")
@@ -73,16 +86,17 @@ def native(program: Program, watched: Watched = UNWATCHED) -> Native:
     watched.check(program)
     kinds, nullable = program_kinds(program), nullable_columns(program)
     found = layout(program, kinds, nullable)
-    triggers = Triggers(program, found, kinds, Lowering.of(program), _bounds(program, kinds))
+    limited = _bounds(program, kinds), _key_limits(program, kinds)
+    triggers = Triggers(program, found, kinds, Lowering.of(program), *limited)
     rows = {r.name: _row_fields(r) for r in program.relations}
     _plan(triggers)
     watching = Watching.of(triggers, watched)
     functions = list(_functions(triggers, rows))
     readers = {r.name: body for r in program.results if (body := reader(triggers, r)) is not None}
-    functions += [_function(f"read_{name}", "Rows& out", body) for name, body in readers.items()]
+    functions += [_function(f"read_{plain(name)}", "Rows& out", body) for name, body in readers.items()]
     readers_of_one = {name: one for name in readers if (one := reader_of_one(triggers, program.result(name)))}
     functions += [
-        _function(f"read_{name}", f"const {key}& given, Rows& out", body)
+        _function(f"read_{plain(name)}", f"const {key}& given, Rows& out", body)
         for name, (key, body) in readers_of_one.items()
     ]
     told = watching.write(tuple(readers))
@@ -137,11 +151,26 @@ def _bounds(program: Program, kinds: Kinds) -> dict[str, tuple[int, int]]:
     found = {}
     for view, limit in limits(program).items():
         kind = kinds.values[view]
-        if isinstance(kind, Exact):
-            low, high = limit.units(kind.scale)
-            if high < (1 << kind.bits) - 1 or low > -(1 << kind.bits):
-                found[view] = low, high
+        if _may_leave(kind, limit):
+            found[view] = limit.units(kind.scale)
     return found
+
+
+def _key_limits(program: Program, kinds: Kinds) -> dict[str, KeyLimits]:
+    """Of the keys that a user sees and that could leave their columns."""
+    found = {}
+    for view, of in key_limits(program).items():
+        columns = dict(zip(program.view(view).outputs, kinds.columns[view], strict=True))
+        terms = {term: (term_kind(term, columns), limit) for term, limit in of.items()}
+        found[view] = {term: limit for term, (kind, limit) in terms.items() if kind == REAL or _may_leave(kind, limit)}
+    return found
+
+
+def _may_leave(kind: Kind, limit: Limit) -> TypeGuard[Exact]:
+    if not isinstance(kind, Exact):
+        return False
+    low, high = limit.units(kind.scale)
+    return high < (1 << kind.bits) - 1 or low > -(1 << kind.bits)
 
 
 # -- types -------------------------------------------------------------------------------------------------------------
@@ -157,7 +186,7 @@ def _row(relation: Relation, fields: tuple[Field, ...]) -> str:
 
 
 def _row_type(relation: str) -> str:
-    return f"{capital(relation)}Row"
+    return f"{capital(plain(relation))}Row"
 
 
 def _map_types(found: MapLayout) -> str:
@@ -258,7 +287,7 @@ def _order(found: MapLayout) -> str:
         *(line for order in found.orders.values() for line in _put_in_order(found, order)),
         "    }",
     ]
-    return _function(f"order_{found.name}", "bool last = false", lines)
+    return _function(named("order", found.name), "bool last = false", lines)
 
 
 def _put_in_order(found: MapLayout, order: OrderLayout) -> list[str]:
@@ -294,14 +323,14 @@ def _functions(triggers: Triggers, rows: dict[str, tuple[Field, ...]]) -> Iterat
     for view in program.views:
         if view.is_cache:
             found, _ = triggers.layout[view.name]
-            yield _function(f"fill_{found.name}", f"const {found.type_name}Inputs& given", triggers.fill(view))
+            yield _function(named("fill", found.name), f"const {found.type_name}Inputs& given", triggers.fill(view))
 
 
 def _relation_functions(
     triggers: Triggers, relation: str, fields: tuple[Field, ...], insert: Trigger | None, delete: Trigger | None
 ) -> Iterator[str]:
     """One function that takes a sign where deleting is the opposite of inserting: half the code to compile."""
-    name, event = relation, f"const {_row_type(relation)}& event"
+    name, event = plain(relation), f"const {_row_type(relation)}& event"
     if insert is None or delete is None:
         yield _function(f"insert_{name}", f"const {_row_type(relation)}&", [])
         yield _function(f"delete_{name}", f"const {_row_type(relation)}&", [])
@@ -327,7 +356,7 @@ def _program(triggers: Triggers, rows: dict[str, tuple[Field, ...]], more: list[
     ]
     members += [f"const Text {n} = texts.constant({c_string(s)});" for s, n in triggers.terms.strings.items()]
     members += [line for values, name in triggers.terms.lists.items() for line in list_members(values, name)]
-    members += [f"Table<{_row_type(r)}> table_{r};" for r in rows]
+    members += [f"Table<{_row_type(r)}> table_{plain(r)};" for r in rows]
     for found in triggers.layout.maps:
         name = found.type_name
         if found.is_single:
@@ -338,7 +367,7 @@ def _program(triggers: Triggers, rows: dict[str, tuple[Field, ...]], more: list[
         members.append(f"{ordered}<{name}Key, {name}Values{indexes}> {found.name};")
         members += [_order_member(found, order) for order in found.orders.values()]
         if found.inputs:
-            members.append(f"Map<{name}Inputs, {name}Held> {found.name}_held;")
+            members.append(f"Map<{name}Inputs, {name}Held> {named('held', found.name)};")
     members += [f"Map<{capital(t.name)}Key, {capital(t.name)}Values> {t.name};" for t in triggers.temporaries]
     if any(found.inputs for found in triggers.layout.maps):
         members.append("i64 now{};  // counts refreshes of view caches")
@@ -376,39 +405,44 @@ def _descriptions(program: Program, found: Layout, rows: dict[str, tuple[Field, 
     for relation in program.relations:
         columns = zip(relation.columns, rows[relation.name], strict=True)
         cells = [column(c.name, f, _row_type(relation.name), c.type) for c, f in columns]
-        lines += table("Column", f"{relation.name}_columns", cells)
+        lines += table("Column", f"columns_{plain(relation.name)}", cells)
     for m in found.maps:
         if not m.is_single:
             cells = [column(f.name, f, f"{m.type_name}Key", None) for f in m.key]
-            lines += table("Column", f"{m.name}_key", cells)
+            lines += table("Column", named("key", m.name), cells)
     for name in readers:
         result = program.result(name)
-        lines += table("ResultColumn", f"{name}_shown", [shown_column(c) for c in result.columns])
+        lines += table("ResultColumn", f"shown_{plain(name)}", [shown_column(c) for c in result.columns])
     lines += table("Relation<Program>", "RELATIONS", [_relation(r) for r in program.relations])
     lines += table("ViewOf<Program>", "VIEWS", [_view(v.name, found) for v in program.views])
     lines += table("ResultOf<Program>", "RESULTS", [_result(name, key) for name, key in readers.items()])
-    tables = [f"table_{r.name}" for r in program.relations]
-    names = [*tables, *(m.name for m in found.maps), *(f"{m.name}_held" for m in found.maps if m.inputs)]
+    names = {f"table_{plain(r.name)}": f"table_{r.name}" for r in program.relations}
+    names |= {m.name: m.shown for m in found.maps}
+    names |= {held: held for held in (named("held", m.name) for m in found.maps if m.inputs)}
     orders = {m.name: "".join(f", &Program::{order.name}" for order in m.orders.values()) for m in found.maps}
-    maps = [f'map_of<Program, &Program::{n}{orders.get(n, "")}>("{n}")' for n in names]
+    maps = [f"map_of<Program, &Program::{n}{orders.get(n, '')}>({quoted(shown)})" for n, shown in names.items()]
     lines += table("MapOf<Program>", "MAPS", maps)
     return "\n".join(lines) + "\n"
 
 
 def _relation(relation: Relation) -> str:
-    name = relation.name
+    name = plain(relation.name)
     table = f"&Program::table_{name}"
     if relation.static:
-        return f'static_table<Program, {table}>("{relation.name}", {name}_columns)'
+        return f"static_table<Program, {table}>({quoted(relation.name)}, columns_{name})"
     triggers = f"&Program::insert_{name}, &Program::delete_{name}"
-    return f'relation<Program, {table}, {triggers}>("{relation.name}", {name}_columns)'
+    return f"relation<Program, {table}, {triggers}>({quoted(relation.name)}, columns_{name})"
 
 
 def _result(name: str, key: str) -> str:
-    read = f"[](Program& program, Rows& out) {{ program.read_{name}(out); }}"
+    read = f"[](Program& program, Rows& out) {{ program.read_{plain(name)}(out); }}"
     given = f"*static_cast<const {key}*>(key)"
-    one = f", [](Program& program, const void* key, Rows& out) {{ program.read_{name}({given}, out); }}" if key else ""
-    return f'{{"{name}", {name}_shown, {read}{one}}}'
+    one = (
+        f", [](Program& program, const void* key, Rows& out) {{ program.read_{plain(name)}({given}, out); }}"
+        if key
+        else ""
+    )
+    return f"{{{quoted(name)}, shown_{plain(name)}, {read}{one}}}"
 
 
 def _view(name: str, found: Layout) -> str:
@@ -416,5 +450,5 @@ def _view(name: str, found: Layout) -> str:
     scale = member.kind.scale if isinstance(member.kind, Exact) else 0
     target = f"&Program::{m.name}, &{m.type_name}Values::{member.name}"
     if m.is_single:
-        return f'single<Program, {target}>("{name}", {scale})'
-    return f'view<Program, {target}>("{name}", {m.name}_key, {scale})'
+        return f"single<Program, {target}>({quoted(name)}, {scale})"
+    return f"view<Program, {target}>({quoted(name)}, {named('key', m.name)}, {scale})"

@@ -26,7 +26,7 @@ from viewlet.engines.tables import tables_reader
 from viewlet.errors import OverflowError_
 from viewlet.program.encoding import Cell, Row, decode
 from viewlet.program.graph import part_for
-from viewlet.program.limits import limits
+from viewlet.program.limits import key_limits, limits
 from viewlet.program.trigger import Program
 from viewlet.program.typing import COUNT, DOUBLE, Exact, Kind, Kinds, Unfit, program_kinds
 
@@ -141,12 +141,15 @@ class NativeEngine:
 
     def _tell(self, error: SpoiledError) -> NoReturn:
         """By the names that the user knows."""
-        limit = self._limits.get(error.view)
-        if isinstance(error, OverflowError_) and limit is not None:
-            raise OverflowError_(f"{limit.column}: a sum no longer fits {limit.type}") from None
+        limit, keys = self._limits.get(error.view), key_limits(self._program).get(error.view, {})
+        if isinstance(error, OverflowError_) and len(keys) == 1:  # no machine counts so far that the count overflows
+            (limit,) = keys.values()
+            raise OverflowError_(f"{limit.column}: a number no longer fits {limit.type}{error.at}") from None
+        if isinstance(error, OverflowError_) and limit is not None and not keys:
+            raise OverflowError_(f"{limit.column}: a sum no longer fits {limit.type}{error.at}") from None
         parts = {r.name: part_for(self._program, r.name).views for r in self._program.results}
         shown = [name for name, views in parts.items() if any(v.name == error.view for v in views)]
-        raise type(error)(", ".join(shown) or error.view, error.message) from None
+        raise type(error)(", ".join(shown) or error.view, error.message, error.at) from None
 
     def _do(self, change: Callable[[], object]) -> None:
         try:

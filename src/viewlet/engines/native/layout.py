@@ -83,22 +83,33 @@ class MapLayout:
     read_often: set[Positions] = field(default_factory=set)  # indexes with slices of many entries
     orders: dict[tuple[Positions, int, str], OrderLayout] = field(default_factory=dict)
     noted: set[str] = field(default_factory=set)  # the members that somebody watches
+    index_names: dict[Positions, str] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)  # of indexes and orders
 
     @property
     def is_single(self) -> bool:
         return not self.key
+
+    @property
+    def shown(self) -> str:
+        """What a user reads."""
+        return self.name.removesuffix("_")
 
     def order(self, slice_at: Positions, key_at: int, only: Member | None = None) -> OrderLayout:
         """The order by a column in slices, made if need be; ``only`` for the entries that one member has."""
         which = slice_at, key_at, only.name if only else ""
         if which not in self.orders:
             which_entries = [self.name, *(["of", only.name] if only else []), "in_order_of", self.key[key_at].name]
-            name = "_".join([*which_entries, *(["per", *(self.key[i].name for i in slice_at)] if slice_at else [])])
-            self.orders[which] = OrderLayout(name, camel(name), slice_at, key_at)
+            name = named(*which_entries, *(["per", *(self.key[i].name for i in slice_at)] if slice_at else []))
+            name = unique(name, self.names)
+            self.orders[which] = OrderLayout(name, f"{camel(name)}Order", slice_at, key_at)
         return self.orders[which]
 
     def index_name(self, positions: Positions) -> str:
-        return f"{self.type_name}By{''.join(camel(self.key[i].name) for i in positions)}"
+        if positions not in self.index_names:
+            name = f"{self.type_name}By{''.join(camel(self.key[i].name) for i in positions)}"
+            self.index_names[positions] = f"{unique(name, self.names)}Index"
+        return self.index_names[positions]
 
     def index(self, positions: Positions) -> str:
         """The index for a slice with values at ``positions``, made if need be."""
@@ -190,7 +201,7 @@ def _map(
         counter = skeletons.get(skeleton(view.definition)) if kind == REAL else None
         members.append(Member(view.name, names[view.name], kind, names[counter.name] if counter else None))
     members.sort(key=lambda m: -SIZES["RealSum" if m.kind == REAL else type_of(m.kind)][1])  # no gaps between them
-    name = unique("scalars" if not fields[first.name] else identifier(first.name), maps)
+    name = unique("scalars_" if not fields[first.name] else identifier(first.name), maps)
     return MapLayout(name, unique(camel(name), maps), fields[first.name], tuple(members), len(first.inputs))
 
 
@@ -357,56 +368,33 @@ def _field_size(f: Field) -> tuple[int, int]:
 
 
 # -- names -------------------------------------------------------------------------------------------------------------
-
-RUNTIME_NAMES = """
-    texts faults now sign event entry change given out program Program Place Rows Map Single Table Texts Text Faults
-    Real RealSum Opt Relation Column RunList Everything Beside Side both id i32 i64 i128 u8 u32 u64 u128
-    watch unmark_all is_noting
-"""
-RESERVED = frozenset(RUNTIME_NAMES.split())
-PREFIXES = (
-    "order_",
-    "table_",
-    "insert_",
-    "delete_",
-    "change_",
-    "fill_",
-    "read_",
-    "view_",
-    "text_",
-    "group_",
-    "started_",
-    "keep_",
-    "marked_",
-    "note_",
-    "noted_",
-    "show_",
-    "watch_",
-)
-WORDS = """
-    alignas and asm auto bool break case catch char class const continue default delete do double else enum event
-    explicit export extern false float for friend goto if inline int long mutable namespace new not operator or private
-    protected public register requires return short signed sizeof static struct switch template this throw true try
-    typedef typename union unsigned using virtual void volatile while xor
-    key values only null value hash bits same mix add mul limit narrow lift find at first next
-"""
-KEYWORDS = frozenset(WORDS.split())  # words of C++, and names of the runtime that stand beside a user's
+#
+# What comes from a user ends in _, which no word of C++, of the runtime or of the emitter does; what the emitter makes
+# of it (table_orders) has a word in front and no _ at its end. So it does not matter what a user calls things.
 
 
 def identifier(name: str) -> str:
     """A C++ name that still reads like the view or column; the alias of a table is left out."""
-    stem = re.sub(r"\W", "_", name.rsplit(".", 1)[-1].lstrip("@$")).strip("_").lower() or "v"
-    stem = re.sub(r"__+", "_", stem if stem.isascii() else stem.encode("ascii", "ignore").decode() or "v")
-    if stem.startswith(PREFIXES) or stem in KEYWORDS | RESERVED:
-        return f"{stem}_"
-    return f"v{stem}" if stem[0].isdigit() else stem
+    stem = re.sub(r"\W", "_", plain(name.rsplit(".", 1)[-1].lstrip("@$"))).strip("_").lower() or "v"
+    stem = re.sub(r"__+", "_", stem)
+    return f"v{stem}_" if stem[0].isdigit() else f"{stem}_"
+
+
+def plain(name: str) -> str:
+    """A relation or view as part of a C++ name; other letters than those of ASCII by their numbers."""
+    return "".join(c if c.isascii() else f"U{ord(c):x}U" for c in name)
+
+
+def named(*parts: str) -> str:
+    """A name that the emitter makes of words and of identifiers."""
+    return "_".join(part.removesuffix("_") for part in parts)
 
 
 def unique(stem: str, taken: set[str]) -> str:
     name, i = stem, 1
     while name in taken:
         i += 1
-        name = f"{stem}_{i}"
+        name = f"{stem}{i}_" if stem.endswith("_") else f"{stem}_{i}"
     taken.add(name)
     return name
 

@@ -12,11 +12,12 @@ from typing_extensions import assert_never
 from viewlet.algebra.query import Atom, Compare
 from viewlet.algebra.terms import Term, free
 from viewlet.engines.native.keys import each_entry, too_fine, view_constant, whole_key
-from viewlet.engines.native.layout import Field, Layout, MapLayout, Member, identifier, unique
+from viewlet.engines.native.layout import Field, Layout, MapLayout, Member, identifier, named, unique
 from viewlet.engines.native.lines import Lines
 from viewlet.engines.native.ordered import OrderedReads
 from viewlet.engines.native.places import member_of, reference
 from viewlet.engines.native.terms import Cpp, Scope, Terms, integer, type_of
+from viewlet.program.limits import KeyLimits
 from viewlet.program.loops import (
     Add,
     Block,
@@ -24,6 +25,7 @@ from viewlet.program.loops import (
     EachSlice,
     Emit,
     Extremum,
+    Factor,
     Get,
     Group,
     Let,
@@ -42,6 +44,7 @@ from viewlet.program.names import columns_of
 from viewlet.program.typing import (
     COUNT,
     REAL,
+    WIDEST,
     Exact,
     Inexact,
     Kind,
@@ -82,6 +85,8 @@ class Nest:
     temporaries: list[Temporary]
     groups: Iterator[int]
     limits: Mapping[str, tuple[int, int]]
+    key_limits: Mapping[str, KeyLimits]
+    columns: Mapping[str, tuple[str, ...]]
     params: frozenset[str] = frozenset()
     out: Lines = field(default_factory=Lines)
     places: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -96,7 +101,7 @@ class Nest:
     reads: OrderedReads = field(init=False)
 
     def __post_init__(self) -> None:
-        self.names |= {name for m in self.layout.maps for name in (m.name, f"{m.name}_held")}
+        self.names |= {name for m in self.layout.maps for name in (m.name, named("held", m.name))}
         self.names |= {order.name for m in self.layout.maps for order in m.orders.values()}
         self.reads = OrderedReads(self)
 
@@ -215,6 +220,7 @@ class Nest:
                 assert_never(step)
 
     def let(self, var: str, value: Cpp, scope: dict[str, Cpp]) -> None:
+        value = self.terms.bounded(value)
         held = self.terms.held(value, self.types[var], value.optional)
         name = self.fresh(var)
         self.out.add(f"const {held.type} {name} = {held.text};")
@@ -297,7 +303,7 @@ class Nest:
     def fill(self, source: Atom, found: MapLayout, key: Mapping[int, str]) -> None:
         """A view cache computes what it is asked for and does not hold."""
         if found.inputs:
-            self.out.add(f"fill_{found.name}({{{', '.join(key[i] for i in range(found.inputs))}}});")
+            self.out.add(f"{named('fill', found.name)}({{{', '.join(key[i] for i in range(found.inputs))}}});")
 
     @contextmanager
     def representable(
@@ -356,7 +362,7 @@ class Nest:
         scope[var] = Cpp(name, kind, summed=True)
 
     def add_to(self, total: Cpp, value: Cpp) -> None:
-        value = self.terms.to(value, total.kind)
+        value = self.terms.to(self.terms.bounded(value), total.kind)
         if self.untouched.pop(total.text, None) == self.loops:
             self.out.add(f"{total.text} = {value.text};")
         elif isinstance(total.kind, Inexact):
@@ -453,11 +459,11 @@ class Nest:
         if not found.noted:
             return
         if not found.is_single:
-            self.out.add(f"if (!{member_of(entry)}head.noted) note_{found.name}({reference(entry)});")
+            self.out.add(f"if (!{member_of(entry)}head.noted) {named('note', found.name)}({reference(entry)});")
             return
         for name in [m.name for m in found.members if m in members or m.counted_by in {o.name for o in members}]:
             if name in found.noted:
-                self.out.add(f"if (!marked_{found.name}_{name}) note_{found.name}_{name}();")
+                self.out.add(f"if (!{named('marked', found.name, name)}) {named('note', found.name, name)}();")
 
     def add_in(self, member: Member, entry: str, change: Change, *, finite: bool) -> None:
         how = "increase_finite" if finite and change.has_sum else "increase"
@@ -469,13 +475,29 @@ class Nest:
         slots = {member: f"{member_of(entry)}values.{member.name}" for member in members}
         for member, slot in slots.items():
             if member.view in self.limits:
-                low, high = (integer(n, Exact(0, 127)) for n in self.limits[member.view])
-                self.out.add(f"within(faults, {view_constant(member.view)}, {slot}, {low}, {high});")
+                bounds = "".join(f", {integer(n, Exact(0, WIDEST))}" for n in self.limits[member.view])
+                self.out.add(f"within(faults, {view_constant(member.view)}, {slot}{bounds});")
+            if member.view in self.key_limits:
+                self.key_within(found, member, entry)
         self.written.add(found.name)
         zero = " || ".join(f"is_zero({s})" for s in slots.values())
         self.out.add(f"if ({zero}) {found.name}.doubt({reference(entry)});")
         if found.orders:
             self.out.add(f"{found.name}.touch({reference(entry)});")
+
+    def key_within(self, found: MapLayout, member: Member, entry: str) -> None:
+        """What a user sees of the key is within its column, while there is such an entry."""
+        fields = zip(self.columns[member.view], found.key, strict=True)
+        scope = {n: self.column(f"{member_of(entry)}key", f) for n, f in fields}
+        view, slot = view_constant(member.view), f"{member_of(entry)}values.{member.name}"
+        self.terms.view = view
+        for term, limit in self.key_limits[member.view].items():
+            value = self.terms.factor(Factor(term, True, False), scope)
+            if isinstance(value.kind, Exact):
+                bounds = "".join(f", {integer(n, Exact(0, WIDEST))}" for n in limit.units(value.kind.scale))
+                self.out.add(f"if (!is_zero({slot})) within(faults, {view}, {value.text}{bounds});")
+            else:
+                self.out.add(f"if (!is_zero({slot})) {self.terms.bounded(value).text};")
 
     def collect(self, into: Temporary, keys: tuple[str, ...], product: Product, scope: Scope, *, finite: bool) -> None:
         """The change goes into a map of its own, or into a variable where there is but one group."""

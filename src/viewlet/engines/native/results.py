@@ -111,7 +111,7 @@ def cell(terms: Terms, value: Cpp, type_: Type) -> Cpp | None:
     """A value as a cell of its column; None for NULL itself."""
     if value.kind == NULL:
         return None
-    return terms.held(value, _cell_kind(value.kind, type_), value.optional)
+    return terms.held(terms.bounded(value), _cell_kind(value.kind, type_), value.optional)
 
 
 def _cell_kind(kind: Kind, type_: Type) -> Kind:

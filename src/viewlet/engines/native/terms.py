@@ -33,7 +33,8 @@ from viewlet.program.typing import (
 class Cpp:
     """A C++ expression; where it is ``optional`` its type is Opt<T>.
 
-    ``counts``: it says how often a row is there. ``summed``: it is a sum over rows, of whatever.
+    ``counts``: it says how often a row is there. ``summed``: it is a sum over rows, of whatever. ``made_of``: the
+    doubles that arithmetic made it of; None where it is no outcome of arithmetic with doubles.
     """
 
     text: str
@@ -42,6 +43,14 @@ class Cpp:
     constant: Fraction | None = None
     counts: bool = False
     summed: bool = False
+    made_of: tuple[str, ...] | None = None
+
+    @property
+    def doubles(self) -> tuple[str, ...]:
+        """The doubles in it."""
+        if self.made_of is not None:
+            return self.made_of
+        return (self.text,) if isinstance(self.kind, Inexact) and self.constant is None else ()
 
     @property
     def type(self) -> str:
@@ -126,16 +135,16 @@ class Terms:
             case (("+" | "-"), [a, b]):
                 return self.plus(name, a, b)
             case "/", [a, b]:
-                return Cpp(f"divide({self.to(a, REAL).text}, {self.to(b, REAL).text})", REAL, True)
+                return Cpp(f"divide({self.to(a, REAL).text}, {self.to(b, REAL).text})", REAL, True, made_of=of(a, b))
             case "not", [a]:
                 return Cpp(f"!{a.text}", BOOLEAN)
             case "abs", [a]:
                 kind = plus([a.kind, a.kind]) if isinstance(a.kind, Exact) else a.kind
-                return Cpp(f"absolute({self.to(a, kind).text})", kind)
+                return Cpp(f"absolute({self.to(a, kind).text})", kind, made_of=a.made_of)
             case "double", [a]:
-                return self.to(a, DOUBLE)
+                return self.to(self.bounded(a), DOUBLE)
             case "add_months", [a, b]:
-                return Cpp(f"add_months({a.text}, {b.text})", Exact(0, COUNT_BITS))
+                return Cpp(f"add_months(faults, {self.view}, {a.text}, {b.text})", Exact(0, COUNT_BITS))
             case _, [a, b] if name in COMPARISONS:
                 return Cpp(f"({self.compare(name, a, b)})", BOOLEAN)
         raise Unfit(f"no C++ for {name}")
@@ -172,14 +181,14 @@ class Terms:
         kind, optional = either([v.kind for v in values]), any(v.optional for v in values)
         taken = [self.held(v, kind, optional).text for v in values]
         choices = "".join(f"holds({c.text}) ? {v} : " for c, v in zip(args[:-1:2], taken, strict=False))
-        return Cpp(f"({choices}{taken[-1]})", kind, optional)
+        return Cpp(f"({choices}{taken[-1]})", kind, optional, made_of=of(*values) if kind == REAL else None)
 
     def coalesce(self, args: list[Cpp]) -> Cpp:
         kind = either([a.kind for a in args])
         found = self.held(args[-1], kind, args[-1].optional)
         for a in reversed(args[:-1]):
             found = Cpp(f"coalesce({self.held(a, kind, True).text}, {found.text})", kind, found.optional)
-        return found
+        return replace(found, made_of=of(*args)) if kind == REAL else found
 
     def compare(self, op: str, a: Cpp, b: Cpp) -> str:
         """SQL's comparison of two values that are there."""
@@ -187,6 +196,7 @@ class Terms:
             scale = max(a.kind.scale, b.kind.scale)
             a, b = self.rescaled(a, scale), self.rescaled(b, scale)
         elif isinstance(a.kind, Inexact) or isinstance(b.kind, Inexact):
+            a, b = self.bounded(a), self.bounded(b)
             if (a.kind, b.kind) != (DOUBLE, DOUBLE):
                 a, b = self.to(a, REAL), self.to(b, REAL)
             return inexact_comparison(op, a.text, b.text)
@@ -207,14 +217,14 @@ class Terms:
     def real_times(self, a: Cpp, b: Cpp) -> Cpp:
         a, b = self.inexact(a), self.inexact(b)
         both = (a.kind, b.kind) == (DOUBLE, DOUBLE)
-        return Cpp(f"product({a.text}, {b.text})" if both else f"({a.text} * {b.text})", REAL)
+        return Cpp(f"product({a.text}, {b.text})" if both else f"({a.text} * {b.text})", REAL, made_of=of(a, b))
 
     def plus(self, op: str, a: Cpp, b: Cpp) -> Cpp:
         kind = plus([a.kind, b.kind])
         if (a.kind, b.kind) == (DOUBLE, DOUBLE):
-            return Cpp(f"{'sum_of' if op == '+' else 'difference'}({a.text}, {b.text})", REAL)
+            return Cpp(f"{'sum_of' if op == '+' else 'difference'}({a.text}, {b.text})", REAL, made_of=of(a, b))
         if not isinstance(kind, Exact):
-            return Cpp(f"({self.to(a, REAL).text} {op} {self.to(b, REAL).text})", REAL)
+            return Cpp(f"({self.to(a, REAL).text} {op} {self.to(b, REAL).text})", REAL, made_of=of(a, b))
         a, b = self.rescaled(a, kind.scale), self.rescaled(b, kind.scale)
         if not unlikely_wide(kind):
             return Cpp(f"({as_type(a, kind)} {op} {b.text})", kind)
@@ -241,13 +251,23 @@ class Terms:
         value: Cpp | None = real(Fraction(-1)) if deleting else None
         for f in (f for f in found if not f.counts):
             value = self.inexact(f) if value is None else self.real_times(value, f)
-        return value or Cpp("Real(1)", REAL), self.to(often or Cpp("1", Exact(0, 1)), COUNT)
+        value = Cpp("Real(1)", REAL) if value is None else self.bounded(value)
+        return value, self.to(often or Cpp("1", Exact(0, 1)), COUNT)
 
     def factor(self, factor: Factor, scope: Scope) -> Cpp:
         found = self.term(factor.term, scope, factor.plain)
         if found.kind == NULL:
             return Cpp("0", Exact(0, 1))
-        return Cpp(f"{found.text}.value", found.kind) if found.optional else found  # the value of NULL is 0
+        if not found.optional:
+            return found
+        return Cpp(f"{found.text}.value", found.kind, made_of=found.made_of)  # the value of NULL is 0
+
+    def bounded(self, a: Cpp) -> Cpp:
+        """What doubles came to, watched: where they are finite it must be, too."""
+        if a.kind != REAL or a.made_of is None:
+            return a
+        given = "".join(f", {double}" for double in a.made_of)
+        return Cpp(f"bounded(faults, {self.view}, {a.text}{given})", REAL, a.optional)
 
     # -- conversions ---------------------------------------------------------------------------------------------------
 
@@ -268,6 +288,8 @@ class Terms:
                 return Cpp(f"Real({a.text})", REAL)
             case Inexact("real"), Inexact("double"):
                 return Cpp(f"{a.text}.hi", DOUBLE)
+            case Inexact("double"), Exact(0, _):
+                return Cpp(f"whole({a.text})", kind)
         if a.kind != kind:
             raise Unfit(f"{a.kind} as {kind}")
         return a
@@ -323,11 +345,17 @@ def lifted(args: list[Cpp], f: Callable[[list[Cpp]], Cpp]) -> Cpp:
     given = [(i, a) for i, a in enumerate(args) if a.optional]
     inside = list(args)
     for i, a in given:
-        inside[i] = Cpp(names[i], a.kind)
+        inside[i] = Cpp(names[i], a.kind, made_of=a.made_of)
     found = f(inside)
     params = ", ".join(f"{type_of(a.kind)} {names[i]}" for i, a in given)
     values = ", ".join(a.text for _, a in given)
-    return Cpp(f"lift([&]({params}) {{ return {found.text}; }}, {values})", found.kind, True)
+    made_of = None if found.made_of is None else of(*args)
+    return Cpp(f"lift([&]({params}) {{ return {found.text}; }}, {values})", found.kind, True, made_of=made_of)
+
+
+def of(*args: Cpp) -> tuple[str, ...]:
+    """The doubles that these are made of."""
+    return tuple(dict.fromkeys(double for a in args for double in a.doubles))
 
 
 def inexact_comparison(op: str, a: str, b: str) -> str:
@@ -357,5 +385,5 @@ def real(value: Fraction) -> Cpp:
     """A constant next to doubles: one itself where it can be."""
     hi = float(value)
     if Fraction(hi) == value:
-        return Cpp(repr(hi), DOUBLE)
-    return Cpp(f"Real({hi!r}, {float(value - Fraction(hi))!r})", REAL)
+        return Cpp(repr(hi), DOUBLE, constant=value)
+    return Cpp(f"Real({hi!r}, {float(value - Fraction(hi))!r})", REAL, constant=value)

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from viewlet.engines.native.keys import each_entry, view_constant
-from viewlet.engines.native.layout import Field, Layout, MapLayout, Member, index_slices, ordered_maps
+from viewlet.engines.native.layout import Field, Layout, MapLayout, Member, index_slices, named, ordered_maps, plain
 from viewlet.engines.native.nest import Change, Nest, Sink, Temporary
 from viewlet.engines.native.places import member_of, resolve_places
 from viewlet.engines.native.terms import Cpp, Scope, Terms, type_of
 from viewlet.program.fuse import Pass, passes
 from viewlet.program.hoist import hoisted
+from viewlet.program.limits import KeyLimits
 from viewlet.program.loops import Block, Emit
 from viewlet.program.lower import Lowering
 from viewlet.program.lower import Scope as Bound
@@ -34,6 +35,7 @@ class Triggers:
     kinds: Kinds
     lowering: Lowering
     limits: Mapping[str, tuple[int, int]]
+    key_limits: Mapping[str, KeyLimits]
     terms: Terms = field(default_factory=Terms)
     temporaries: list[Temporary] = field(default_factory=list)
     plans: dict[tuple[str, str, bool], Plan] = field(default_factory=dict)
@@ -41,7 +43,9 @@ class Triggers:
     groups: Iterator[int] = field(default_factory=count)
 
     def nest(self, params: tuple[str, ...] = ()) -> Nest:
-        return Nest(self.layout, self.kinds, self.terms, self.temporaries, self.groups, self.limits, frozenset(params))
+        columns = {v.name: v.outputs for v in self.program.views}
+        shared = self.layout, self.kinds, self.terms, self.temporaries, self.groups, self.limits, self.key_limits
+        return Nest(*shared, columns, frozenset(params))
 
     def plan(self, trigger: Trigger, signed: bool) -> Plan:
         """What a trigger does, and in which order; the maps get the indexes that it goes through."""
@@ -94,7 +98,7 @@ class Triggers:
                 self.apply(nest, statement, collected[i][statement.target.name], scope)
         for found in self.layout.maps:
             if found.orders and found.name in nest.written:
-                nest.out.add(f"order_{found.name}(true);")
+                nest.out.add(f"{named('order', found.name)}(true);")
         for name in sorted(nest.written):
             nest.out.add(f"{name}.sweep();")
         return resolve_places(nest)
@@ -102,7 +106,7 @@ class Triggers:
     def put_in_order(self, nest: Nest, block: Block) -> None:
         """Before a map is read in order, its trees learn what changed."""
         for found in ordered_maps(self.layout, block):
-            nest.out.add(f"order_{found.name}();")
+            nest.out.add(f"{named('order', found.name)}();")
 
     def comment(self, nest: Nest, turn: Pass, params: tuple[str, ...]) -> None:
         """The calculus of the statements above their code."""
@@ -155,7 +159,9 @@ class Triggers:
         """What holds the change: a map with the target's key, or a variable where it has none."""
         found, member = self.layout[statement.target.name]
         kind = "insert" if trigger.event.kind == "+" else "delete"
-        name = f"change_{i}_of_{member.name}" + (f"_on_{kind}_{trigger.event.relation}" if found.key else "")
+        name = named(
+            f"change_{i}_of", member.name, *([f"on_{kind}", plain(trigger.event.relation)] if found.key else [])
+        )
         temporary = Temporary(name, found.key, member.kind)
         if found.key:
             self.temporaries.append(temporary)
@@ -190,8 +196,8 @@ class Triggers:
         self, nest: Nest, found: MapLayout, statement: Statement, into: Temporary, scope: Scope
     ) -> Iterator[dict[str, Cpp]]:
         """foreach x⃗_in do: over what a view cache held when the refresh began, where it agrees with the event."""
-        entry = nest.fresh("held")
-        each = f"auto* {entry} = {found.name}_held.first(); {entry}; {entry} = {found.name}_held.next({entry})"
+        entry, of = nest.fresh("held"), named("held", found.name)
+        each = f"auto* {entry} = {of}.first(); {entry}; {entry} = {of}.next({entry})"
         tests = [f"{entry}->values.there", f"{entry}->values.born < started_{into.name}"]
         given = {}
         for name, column in zip(statement.target.inputs, found.key, strict=False):
@@ -243,7 +249,7 @@ class Triggers:
     def refresh_cache(self, nest: Nest, statement: Statement, into: Temporary, scope: Scope) -> None:
         """What came in since the refresh began missed it and is dropped; it is filled again when read."""
         found, member = self.layout[statement.target.name]
-        h, held = nest.fresh("late"), f"{found.name}_held"
+        h, held = nest.fresh("late"), named("held", found.name)
         with (
             nest.out.inside(f"for (auto* {h} = {held}.first(); {h}; {h} = {held}.next({h}))"),
             nest.out.inside(f"if ({h}->values.born > started_{into.name})"),
@@ -251,7 +257,7 @@ class Triggers:
             self.erase_slice(nest, found, member, h)
             nest.out.add(f"{h}->values.there = false;")
             nest.out.add(f"{held}.doubt(*{h});")
-        nest.written.add(f"{found.name}_held")
+        nest.written.add(held)
         if statement.op == ":=":
             with self.held(nest, found, statement, into, scope) as given:
                 entry = next(iter(given.values())).text.split("->")[0]
@@ -272,8 +278,9 @@ class Triggers:
         nest = self.nest()
         scope = {v: nest.column("given", f) for v, f in zip(view.inputs, found.key, strict=False)}
         block = self.fill_block(view)
-        nest.out.add(f"if (auto* known = {found.name}_held.find(given); known && known->values.there) return;")
-        nest.out.add(f"{found.name}_held.at(given).values = {{++now, true}};")
+        held = named("held", found.name)
+        nest.out.add(f"if (auto* known = {held}.find(given); known && known->values.there) return;")
+        nest.out.add(f"{held}.at(given).values = {{++now, true}};")
         self.put_in_order(nest, block)
         nest.statement(block, scope, self.filling(nest, found, member, view))
         return nest.out.lines

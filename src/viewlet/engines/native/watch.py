@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from viewlet.algebra.query import Query, View, children
-from viewlet.engines.native.declare import flag, shown_column, struct, table
+from viewlet.engines.native.declare import flag, quoted, shown_column, struct, table
 from viewlet.engines.native.keys import each_entry, whole_key
-from viewlet.engines.native.layout import Field, MapLayout, Member, capital, index_slices
+from viewlet.engines.native.layout import Field, MapLayout, Member, capital, index_slices, named, plain
 from viewlet.engines.native.nest import Nest
 from viewlet.engines.native.results import cell, is_one_pass, key_variables, row_block, weight
 from viewlet.engines.native.terms import Scope, type_of
@@ -90,17 +90,17 @@ class Watching:
     # -- rows ----------------------------------------------------------------------------------------------------------
 
     def write_result(self, result: Result) -> None:
-        name, key, row = result.name, self.key_of_rows(result), f"{capital(result.name)}Shown"
+        name, key, row = plain(result.name), self.key_of_rows(result), f"{capital(plain(result.name))}Shown"
         body, cells = self.shown(result)
-        self.types.append(struct(row, [f for f in cells if f is not None], f"a row of {name}") + "\n")
+        self.types.append(struct(row, [f for f in cells if f is not None], f"a row of {result.name}") + "\n")
         self.members.append(f"RowNotes<{key}, {row}> noted_rows_{name};")
-        self.describe(name, [shown_column(c) for c in result.columns])
+        self.describe(result.name, [shown_column(c) for c in result.columns])
         show = f"[&](const {key}& key, Shown<{row}>& row) {{ show_{name}(key, row); }}"
         self.function(f"show_{name}", f"[[maybe_unused]] const {key}& given, Shown<{row}>& shown", body)
         self.function(f"keep_{name}", f"const {key}& key", [f"    noted_rows_{name}.note(faults, key, {show});"])
         puts = [f"out.put({i + 1}, row.{f.name});" if f else f"out.null({i + 1});" for i, f in enumerate(cells)]
         lines = [
-            *(f"    order_{found.name}();" for found in self.maps_of(result) if found.orders),
+            *(f"    {named('order', found.name)}();" for found in self.maps_of(result) if found.orders),
             f"    const auto show = {show};",
             *_put(f"const {row}& row", puts),
             f"    if (what == Watch::CHANGES) return noted_rows_{name}.changes(out, show, put);",
@@ -155,7 +155,7 @@ class Watching:
 
     def write_view(self, view: str) -> None:
         found, member = self.triggers.layout[view]
-        key, type_, noted = _key_of(found), _value_type(member), f"noted_values_{view}"
+        key, type_, noted = _key_of(found), _value_type(member), f"noted_values_{plain(view)}"
         self.members.append(f"EntryNotes<{key}, {type_}> {noted};")
         columns = [_column(f"k{i}", f.kind, True) for i, f in enumerate(found.key)]
         self.describe(view, [*columns, _column("value", member.kind, False)])
@@ -172,7 +172,7 @@ class Watching:
             f"    {standing.replace('(entry)', f'({entry})')}" if found.is_single else there + standing,
             f"    {noted}.noted(put);",
         ]
-        self.function(f"watch_values_{view}", WHAT, lines)
+        self.function(f"watch_values_{plain(view)}", WHAT, lines)
 
     # -- notes ---------------------------------------------------------------------------------------------------------
 
@@ -180,19 +180,22 @@ class Watching:
         """The functions that are called before an entry changes; values without a key are told apart by member."""
         if found.is_single:
             for member in [m for m in found.members if m.name in found.noted]:
-                name = f"{found.name}_{member.name}"
+                name = named(found.name, member.name)
                 self.members.append(f"bool marked_{name}{{}};")
                 lines = [f"    marked_{name} = true;", *self.notes(found, [member], "Keyless{}", f"{found.name}.only.")]
                 self.function(f"note_{name}", "", lines)
         elif found.noted:
-            self.members.append(f"Ids marked_{found.name};")
-            marked = ["    entry.head.noted = true;", f"    marked_{found.name}.push(entry.head.id);"]
+            ids = named("marked", found.name)
+            self.members.append(f"Ids {ids};")
+            marked = ["    entry.head.noted = true;", f"    {ids}.push(entry.head.id);"]
             lines = [*marked, *self.notes(found, list(found.members), "entry.key", "entry.")]
-            self.function(f"note_{found.name}", f"decltype({found.name})::Entry& entry", lines)
+            self.function(named("note", found.name), f"decltype({found.name})::Entry& entry", lines)
 
     def notes(self, found: MapLayout, members: list[Member], key: str, entry: str) -> list[str]:
         views = {m.view: m for m in members}
-        lines = [f"    noted_values_{v}.note({key}, {_value(entry, views[v])});" for v in self.views if v in views]
+        lines = [
+            f"    noted_values_{plain(v)}.note({key}, {_value(entry, views[v])});" for v in self.views if v in views
+        ]
         for result in self.results:
             touched = [source for source in sources(result) if source.view in views]
             rows = dict.fromkeys(tuple(self.rows_of(result, source, found)) for source in touched)
@@ -201,7 +204,7 @@ class Watching:
 
     def rows_of(self, result: Result, source: Source, found: MapLayout) -> list[str]:
         """Note the rows that read an entry: those that agree with its key, as far as this is of their variables."""
-        note = f"keep_{result.name}"
+        note = f"keep_{plain(result.name)}"
         if not isinstance(result.rows, View) or self.triggers.layout[result.rows.name][0].is_single:
             return [f"    {note}(Keyless{{}});"]
         nest, names = self.triggers.nest(), result.rows.outputs
@@ -219,8 +222,8 @@ class Watching:
     # -- the whole -----------------------------------------------------------------------------------------------------
 
     def write_whole(self) -> None:
-        rows = [f"rows_{r.name}" for r in self.results]
-        watched = [*rows, *(f"values_{view}" for view in self.views)]
+        rows = [f"rows_{plain(r.name)}" for r in self.results]
+        watched = [*rows, *(f"values_{plain(view)}" for view in self.views)]
         self.types += [*table("ResultInfo", "ALL_WATCHED", self.infos), ""]
         self.members.append("static constexpr const ResultInfo* WATCHED = ALL_WATCHED;")
         self.members.append(f"static constexpr u32 WATCHED_COUNT = {len(watched)};")
@@ -234,7 +237,7 @@ class Watching:
         """The columns of an answer."""
         number, cells = len(self.infos), [WEIGHT, *columns]
         self.types += [*table("ResultColumn", f"watch_columns_{number}", cells), ""]
-        self.infos.append(f'{{"{name}", watch_columns_{number}, {len(cells)}}}')
+        self.infos.append(f"{{{quoted(name)}, watch_columns_{number}, {len(cells)}}}")
 
     def function(self, name: str, given: str, body: list[str]) -> None:
         self.functions.append("\n".join([f"VIEWLET_COLD void {name}({given}) {{", *body, "}"]))
@@ -279,8 +282,8 @@ def _put(given: str, cells: list[str]) -> list[str]:
 
 def _unmarked(found: MapLayout) -> list[str]:
     if found.is_single:
-        return [f"marked_{found.name}_{m.name} = false;" for m in found.members if m.name in found.noted]
-    return [f"unmark({found.name}, marked_{found.name});"] if found.noted else []
+        return [f"{named('marked', found.name, m.name)} = false;" for m in found.members if m.name in found.noted]
+    return [f"unmark({found.name}, {named('marked', found.name)});"] if found.noted else []
 
 
 def _key_of(found: MapLayout) -> str:

@@ -35,7 +35,7 @@ from viewlet.program.loops import (
     Total,
 )
 from viewlet.program.names import columns_of
-from viewlet.program.typing import DOUBLE, Kind, Kinds
+from viewlet.program.typing import COUNT, DOUBLE, Kind, Kinds
 
 Bounds = Mapping[str, tuple[int, int]]
 Orders = Mapping[str, tuple[str, tuple[int, ...], int]]  # the name of an ordered index ↦ its store, slices and key
@@ -172,9 +172,15 @@ class Source(Terms):
         key = self.once(depth, self.key(names[n:], kinds[n:]))
         get = f"{store}[{self.key(names[:n], kinds[:n])}].content.get" if n else f"GET_{store}"
         value = self.assigned(step.value)
+        self.count(source, step.value)
         self.add(depth, f"{value} = {get}({key})")
         self.add(depth, f"if {value} is not None:")
         self.inside(step.body, depth + 1)
+
+    def count(self, source: Atom, value: str) -> None:
+        """Remember that a multiplicity counts rows and is no sum of their values."""
+        if self.program.multiplicity(source) == COUNT:
+            self.counted.add(value)
 
     # -- loops ---------------------------------------------------------------------------------------------------------
 
@@ -185,6 +191,7 @@ class Source(Terms):
         at = tuple(i for i, name in enumerate(names) if name in step.bound)
         bound = self.bound(names, kinds, at)
         value, store = self.assigned(step.value), self.map_name(source)
+        self.count(source, step.value)
         if step.order is not None:
             self.found(step, depth)
             self.add(depth, f"for {entry}, {value} in FOUND_{depth}:")
@@ -385,5 +392,5 @@ def _is_float(source: Atom, kind: Kind) -> bool:
 
 def _compared(op: str, sides: list[Text], plain: bool) -> str:
     common = comparable([s.kind for s in sides])
-    left, right = (s.to(common, plain) for s in sides)
+    left, right = (s.compared(common, plain) for s in sides)
     return f"{left} {PYTHON.get(op, op)} {right}"

@@ -53,7 +53,8 @@ class PythonEngine(State):
         """The code of a trigger; ``Unfit`` where kinds do not hold its values."""
         if self._kinds is None:
             raise Unfit("the program has values that no kind holds")
-        return trigger_source(self._program, trigger, self._kinds, self._lowering, self._bounds, self._orders)
+        watched = self._bounds.keys() | self._key_limits.keys()
+        return trigger_source(self._program, trigger, self._kinds, self._lowering, self._bounds, watched, self._orders)
 
     # -- from rows that are there already ------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from viewlet.engines.python.emit import Bounds, Orders, Source
 from viewlet.program.fuse import Pass, passes
@@ -14,10 +14,17 @@ from viewlet.program.typing import DOUBLE, Env, Kinds
 
 
 def trigger_source(
-    program: Program, trigger: Trigger, kinds: Kinds, lowering: Lowering, bounds: Bounds, orders: Orders
+    program: Program,
+    trigger: Trigger,
+    kinds: Kinds,
+    lowering: Lowering,
+    bounds: Bounds,
+    watched: Container[str],
+    orders: Orders,
 ) -> Source:
     """``fire(ROW)``; of a bulk trigger ``fire(())``, which reads its update from a store and leaves the table alone.
 
+    ``watched``: the views whose values or keys have limits.
     ``orders``: the ordered indexes that other triggers go by; the source names them, too, and those of its own.
     """
     event = trigger.event
@@ -38,7 +45,7 @@ def trigger_source(
             source.collected = {}
             source.kinds = source.program.block(each.block, params)
             source.block(each.block, 1)
-    if any(s.target.name in bounds for s in trigger.statements):
+    if any(s.target.name in watched for s in trigger.statements):
         source.add(1, "if SUSPECTS:")
         source.add(2, "SETTLE()")
     if event.kind != "Δ":

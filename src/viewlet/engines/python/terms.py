@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from viewlet.algebra.terms import COMPARISONS, Const, Op, Scalar, Term, Var, apply, constants, exact
+from viewlet.algebra.terms import COMPARISONS, Const, Op, Scalar, Term, Var, apply, bounded, constants, exact, number
 from viewlet.program.loops import Factor, Product
 from viewlet.program.typing import NULL, REAL, Exact, Kind, constant_kind, either, plus, times
 
@@ -32,7 +32,7 @@ def over_units(value: Scalar, units: int) -> Scalar:
     return None if value is None else exact(Fraction(value) / units)
 
 
-def number(value: Scalar) -> Scalar:
+def known(value: Scalar) -> Scalar:
     """NULL adds nothing to a sum."""
     return 0 if value is None else value
 
@@ -42,15 +42,23 @@ def is_in(value: Scalar, constants: frozenset[Scalar]) -> bool | None:
     return None if value is None else value in constants
 
 
-FUNCTIONS = {"IN": is_in, "APPLY": apply, "TIMES": times_units, "OVER": over_units, "NUMBER": number}
+FUNCTIONS = {
+    "APPLY": apply,
+    "BOUNDED": bounded,
+    "IN": is_in,
+    "TIMES": times_units,
+    "OVER": over_units,
+    "NUMBER": known,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A Python expression and the kind of its value."""
+    """A Python expression and the kind of its value. ``computed``: by Python's own operators, which know no bounds."""
 
     text: str
     kind: Kind
+    computed: bool = False
 
     def to(self, kind: Kind, plain: bool) -> str:
         """The same value as ``kind`` holds it; ``plain`` where it cannot be NULL."""
@@ -62,6 +70,11 @@ class Text:
         if places > 0:
             return f"{self.text} * {10**places}" if plain else f"TIMES({self.text}, {10**places})"
         return f"OVER({self.text}, {10**-places})"
+
+    def compared(self, kind: Kind, plain: bool) -> str:
+        """The same as a side of a comparison, which would hide that doubles came to a number beyond all of them."""
+        text = self.to(kind, plain)
+        return f"BOUNDED({text})" if self.computed and self.kind == REAL else text
 
 
 def _scale(kind: Kind) -> int:
@@ -77,6 +90,7 @@ class Terms:
     constants: dict[str, Scalar | frozenset[Scalar]] = field(default_factory=dict)
     uses: Counter[str] = field(default_factory=Counter)
     stems: Counter[str] = field(default_factory=Counter)
+    counted: set[str] = field(default_factory=set)  # variables that say how often a row is there
 
     def name(self, variable: str) -> str:
         """A Python identifier of its own for a variable of the calculus."""
@@ -114,7 +128,7 @@ class Terms:
             return Text(_call(name, [a.text for a in args], plain), constant_kind(True))
         if name in COMPARISONS:
             common = comparable(kinds)
-            return Text(_call(name, [a.to(common, plain) for a in args], plain), constant_kind(True))
+            return Text(_call(name, [a.compared(common, plain) for a in args], plain), constant_kind(True))
         if name == "case":
             kind = either([*kinds[1::2], kinds[-1]])
             values = [a.text if i % 2 == 0 and i < len(args) - 1 else a.to(kind, plain) for i, a in enumerate(args)]
@@ -126,10 +140,10 @@ class Terms:
             return Text("None", NULL)
         if name in ("+", "-"):
             kind = plus(kinds)
-            return Text(_call(name, [a.to(kind, plain) for a in args], plain), kind)
+            return Text(_call(name, [a.to(kind, plain) for a in args], plain), kind, plain)
         if name == "*":
             kind = times(kinds)
-            return Text(_call(name, [_factor(a, kind, plain) for a in args], plain), kind)
+            return Text(_call(name, [_factor(a, kind, plain) for a in args], plain), kind, plain)
         if name == "abs":
             return Text(_call(name, [args[0].text], plain), kinds[0])
         kind = Exact(0, 63) if name == "add_months" else REAL  # and "/", "double": exact numbers here
@@ -154,9 +168,18 @@ class Terms:
         return Text(name, kind)
 
     def product(self, product: Product) -> Text:
-        factors = [self.factor(f) for f in product]
+        """Where doubles are multiplied, what they come to for one row must not be beyond all doubles."""
+        own = [f for f in product if not self.counts(f.term)]
+        factors = [self.factor(f) for f in product if f not in own] + [self.factor(f) for f in own]
         kind = times([f.kind for f in factors])
-        return Text(" * ".join(_factor(f, kind, True) for f in factors) or "1", kind)
+        texts = [_factor(f, kind, True) for f in factors]
+        if kind == REAL and len(own) > 1:
+            texts[-len(own) :] = [f"BOUNDED({' * '.join(texts[-len(own) :])})"]
+        return Text(" * ".join(texts) or "1", kind)
+
+    def counts(self, term: Term) -> bool:
+        """How often a row counts, if need be with a sign."""
+        return term.name in self.counted if isinstance(term, Var) else term in (number(1), number(-1))
 
     def factor(self, factor: Factor) -> Text:
         found = self.term(factor.term, factor.plain)

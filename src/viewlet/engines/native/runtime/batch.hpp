@@ -135,41 +135,43 @@ inline bool must_take_turns(State& state) {
     return false;
 }
 
-// False: a view could not be computed. The tables are then as before, and the views are to be built anew.
-inline bool fire_all(State& state, bool in_turn) {
+// The first event for which a view could not be computed, or the end. The tables are then as before, and the views are
+// to be built anew.
+inline Event* fire_all(State& state, bool in_turn) {
     Faults& faults = state.faults();
     for (Event& event : state.batch) {
         fire(state, event);
         if (in_turn) change_table(state, *event.relation, event.row, event.times);
         if (!faults.any) continue;
         if (state.keep_tables) undo_tables(state, state.batch.begin(), in_turn ? &event + 1 : state.batch.end());
-        return false;
+        return &event;
     }
-    return true;
+    return state.batch.end();
 }
 
 // So short a batch is over before another Python thread could make use of the interpreter.
 inline constexpr u64 SHORT_BATCH = 64;
 
-inline bool fire_without_python(State& state, bool in_turn) {
+inline Event* fire_without_python(State& state, bool in_turn) {
     if (state.batch.size() < SHORT_BATCH) return fire_all(state, in_turn);
     PyThreadState* thread = PyEval_SaveThread();
-    bool fine = fire_all(state, in_turn);
+    Event* failed = fire_all(state, in_turn);
     PyEval_RestoreThread(thread);
-    return fine;
+    return failed;
 }
 
-inline PyObject* fault_report(Faults& faults) {
+// `number` is the event's, -1 where it was none.
+inline PyObject* fault_report(Faults& faults, i64 number = -1) {
     bool overflow = faults.overflow_view != Faults::NONE, inexact = faults.inexact_view != Faults::NONE;
     const char* kind = overflow ? "overflow" : inexact ? "inexact" : "wild";
     u32 view = overflow ? faults.overflow_view : inexact ? faults.inexact_view : faults.wild_view;
     faults.clear();
     const char* name = view < MODULE.view_count ? MODULE.views[view].name : "";
-    return tuple_of(PyUnicode_FromString(kind), PyUnicode_FromString(name));
+    return tuple_of(PyUnicode_FromString(kind), PyUnicode_FromString(name), PyLong_FromLongLong(number));
 }
 
 // None; True where there is an infinity or NaN in it; or what went wrong: ("missing", number), ("overflow" | "inexact" |
-// "wild", view).
+// "wild", view, number).
 inline PyObject* run_batch(State& state) {
     Batch& batch = state.batch;
     Event* missing = state.keep_tables ? change_tables(state) : batch.end();
@@ -177,7 +179,8 @@ inline PyObject* run_batch(State& state) {
         return tuple_of(PyUnicode_FromString("missing"), PyLong_FromLongLong(missing - batch.begin()));
     bool in_turn = must_take_turns(state);
     if (in_turn) undo_tables(state, batch.begin(), batch.end());
-    if (!fire_without_python(state, in_turn)) return fault_report(state.faults());
+    Event* failed = fire_without_python(state, in_turn);
+    if (failed != batch.end()) return fault_report(state.faults(), failed - batch.begin());
     return met_wild ? PyBool_FromLong(true) : none();
 }
 

@@ -1,11 +1,9 @@
 // Days and months of the proleptic Gregorian calendar. A DATE is days since 1970-01-01, a TIMESTAMP microseconds.
 #pragma once
 
-#include "numbers.hpp"
+#include "types.hpp"
 
 namespace viewlet {
-
-inline constexpr i64 MICROSECONDS_PER_DAY = 86'400'000'000;
 
 struct Civil {
     i64 year;
@@ -39,25 +37,23 @@ constexpr u32 last_day(i64 year, u32 month) {
 
 // The same day of the month, or its last day, as far from midnight as before.
 constexpr i128 add_months_exactly(i64 microseconds, i64 months) {
-    i64 days = floor_divide(microseconds, MICROSECONDS_PER_DAY);
+    i64 days = floor_divide(microseconds, MICROSECONDS_A_DAY);
     Civil date = civil_from_days(days);
     i64 count = date.year * 12 + date.month - 1 + months, year = floor_divide(count, 12);
     u32 month = u32(count - year * 12) + 1, last = last_day(year, month);
     i64 moved = days_from_civil({year, month, date.day < last ? date.day : last});
-    return i128(moved) * MICROSECONDS_PER_DAY + (microseconds - days * MICROSECONDS_PER_DAY);
+    return i128(moved) * MICROSECONDS_A_DAY + (microseconds - days * MICROSECONDS_A_DAY);
 }
 
-// TIMESTAMP + INTERVAL n MONTH. 64 bits of microseconds are seven million months: more leave them from anywhere.
+// TIMESTAMP + INTERVAL n MONTH. Whoever shows or compares it expects a TIMESTAMP: the years 1 to 9999.
 inline i64 add_months(Faults& faults, u32 view, i64 microseconds, i64 months) {
-    constexpr i64 ever = 10'000'000;
-    if (unlikely(months > ever || months < -ever)) {
-        faults.overflow(view);
-        return microseconds;
+    constexpr i64 ever = 12 * 10'000;
+    if (likely(-ever <= months && months <= ever && is_timestamp(microseconds))) {
+        i128 moved = add_months_exactly(microseconds, months);
+        if (likely(is_timestamp(moved))) return i64(moved);
     }
-    return narrow(faults, view, add_months_exactly(microseconds, months));
+    faults.overflow(view);
+    return microseconds;
 }
-
-// The same where the moment and the interval are known to be small.
-constexpr i64 add_months(i64 microseconds, i64 months) { return i64(add_months_exactly(microseconds, months)); }
 
 }  // namespace viewlet

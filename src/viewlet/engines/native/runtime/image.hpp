@@ -16,11 +16,11 @@ int* __errno_location() noexcept;
 namespace viewlet {
 
 inline bool was_interrupted() {
-    constexpr int EINTR_ = 4;
+    constexpr int INTERRUPTED = 4;
 #ifdef __APPLE__
-    return *__error() == EINTR_;
+    return *__error() == INTERRUPTED;
 #else
-    return *__errno_location() == EINTR_;
+    return *__errno_location() == INTERRUPTED;
 #endif
 }
 

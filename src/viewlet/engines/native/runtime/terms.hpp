@@ -15,6 +15,26 @@ VIEWLET_INLINE Real difference(double a, double b) { return sum_of(a, -b); }
 // x / 0 is NULL.
 VIEWLET_INLINE Opt<Real> divide(Real a, Real b) { return b.hi == 0 ? Opt<Real>() : Opt<Real>(a / b); }
 
+// -- beyond the greatest double
+
+VIEWLET_INLINE bool is_finite(Real value) { return is_finite(value.hi); }
+template <class T>
+VIEWLET_INLINE bool is_finite(const Opt<T>& value) {
+    return is_finite(value.value);
+}
+
+// What arithmetic made of doubles: only an infinity among these may have made it infinite, or a NaN.
+template <class... Given>
+VIEWLET_INLINE Real bounded(Faults& faults, u32 view, Real value, const Given&... given) {
+    if (unlikely(!is_finite(value)) && (is_finite(given) && ...)) faults.overflow(view);
+    return value;
+}
+template <class... Given>
+VIEWLET_INLINE Opt<Real> bounded(Faults& faults, u32 view, const Opt<Real>& value, const Given&... given) {
+    bounded(faults, view, value.value, given...);
+    return value;
+}
+
 inline i64 absolute(i64 value) { return value < 0 ? -value : value; }
 inline i128 absolute(i128 value) { return value < 0 ? -value : value; }
 inline double absolute(double value) { return __builtin_fabs(value); }
@@ -38,6 +58,12 @@ inline bool is_zero(const RealSum& value) { return value.is_zero(); }
 // Does x × 10^-k have no digits after the point? A key of fewer places holds no other values.
 inline bool ends(i128 value, u32 k) { return value % power10(k) == 0; }
 inline bool fits(i128 value) { return value == i64(value); }
+
+// Is a double an integer of at most so many bits? Others are in no key of such integers.
+inline bool is_whole(double value, u32 bits) {
+    return __builtin_fabs(value) <= double(u64(1) << bits) && double(i64(value)) == value;
+}
+inline i64 whole(double value) { return is_whole(value, 62) ? i64(value) : 0; }
 
 // -- refreshing a value
 
