@@ -217,7 +217,12 @@ def _either(a: Kind, b: Kind) -> Kind:
         return _exact(scale, max(scaled_bits(a, scale), scaled_bits(b, scale)))
     if isinstance(a, Other) or isinstance(b, Other):
         raise Unfit(f"{a} and {b} in one column")
-    return REAL
+    return DOUBLE if DOUBLE in (a, b) and (_is_double(a) or _is_double(b)) else REAL
+
+
+def _is_double(kind: Kind) -> bool:
+    """Whether every number of an exact kind is a double."""
+    return isinstance(kind, Exact) and kind.scale == 0 and kind.bits <= DOUBLE_BITS
 
 
 def both(a: Kind, b: Kind) -> Kind:
@@ -232,8 +237,8 @@ def both(a: Kind, b: Kind) -> Kind:
     if a == NULL:
         return b
     for whole, other in ((a, b), (b, a)):
-        if isinstance(whole, Exact) and whole.scale == 0 and whole.bits <= DOUBLE_BITS and other == DOUBLE:
-            return whole  # the doubles that are such integers
+        if _is_double(whole) and isinstance(other, Inexact):
+            return whole  # those that are such integers
     raise Unfit(f"{a} joined with {b}")
 
 

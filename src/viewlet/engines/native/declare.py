@@ -32,7 +32,7 @@ def field_type(f: Field) -> str:
 
 
 def hash_of(names: Iterable[str]) -> str:
-    text = "START"
+    text = "seed"
     for name in names:
         text = f"mix({text}, {name})"
     return text

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from viewlet.engines.native.layout import MapLayout, plain
 from viewlet.engines.native.terms import Cpp, integer, type_of
-from viewlet.program.typing import COUNT_BITS, DOUBLE, WIDEST, Exact, Kind, scaled_bits
+from viewlet.program.typing import COUNT_BITS, WIDEST, Exact, Inexact, Kind, scaled_bits
 
 
 def view_constant(view: str) -> str:
@@ -30,7 +30,7 @@ def each_entry(found: MapLayout, entry: str, positions: tuple[int, ...], key: Ma
 
 def too_fine(value: Cpp, kind: Kind) -> list[str]:
     """Tests that a key of ``kind`` can hold a value at all; one that it cannot is not there."""
-    if value.kind == DOUBLE and isinstance(kind, Exact):
+    if isinstance(value.kind, Inexact) and isinstance(kind, Exact):
         return [f"is_whole({value.text}, {kind.bits})"]
     if not isinstance(value.kind, Exact) or not isinstance(kind, Exact):
         return []

@@ -288,7 +288,7 @@ class Terms:
                 return Cpp(f"Real({a.text})", REAL)
             case Inexact("real"), Inexact("double"):
                 return Cpp(f"{a.text}.hi", DOUBLE)
-            case Inexact("double"), Exact(0, _):
+            case Inexact(), Exact(0, _):
                 return Cpp(f"whole({a.text})", kind)
         if a.kind != kind:
             raise Unfit(f"{a.kind} as {kind}")

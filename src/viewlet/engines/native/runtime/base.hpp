@@ -98,6 +98,10 @@ struct Opt {
 
 inline constexpr u64 START = 0x9e3779b97f4a7c15;
 
+// What the hashes of keys start from, another number in each process: nobody can choose keys that meet in one place of a
+// table. No order and no file depends on it.
+inline u64 seed = START;
+
 constexpr u64 mix(u64 state, u64 value) {
     u128 product = u128(state ^ value) * 0x9fb21c651e98df25;
     return u64(product) ^ u64(product >> 64);

@@ -18,6 +18,7 @@ struct MapShape {
     u32 entry_size{}, key_offset{}, key_size{}, values_offset{}, tables{};
     MapParts (*parts)(void* program){};
     void* (*access)(void* program, const void* key, Access){};  // the entry's values; nullptr: absent, or settled
+    u32 (*hash)(u32 table, const void* key){};
 
     template <class Visit> void each(void* program, const Visit& visit) const;
     u64 size(void* program) const { return parts ? parts(program).entries.size : 1; }
@@ -163,6 +164,10 @@ template <class P, auto map> VIEWLET_COLD void* access(void* program, const void
     return nullptr;
 }
 
+template <class Map> u32 hash_in(u32 table, const void* key) {
+    return Map::hash_in(table, *static_cast<const typename Map::Key*>(key));
+}
+
 template <class P, auto map> consteval MapShape shape() {
     using Map = member_type<map>;
     if constexpr (requires { typename Map::Key; }) {
@@ -173,7 +178,8 @@ template <class P, auto map> consteval MapShape shape() {
                 .values_offset = offsetof(Entry, values),
                 .tables = Map::TABLES,
                 .parts = [](void* program) { return (static_cast<P*>(program)->*map).parts(); },
-                .access = access<P, map>};
+                .access = access<P, map>,
+                .hash = hash_in<Map>};
     } else {
         return {.entry_size = sizeof(Map), .access = [](void* program, const void*, Access how) -> void* {
                     return how == Access::SETTLE ? nullptr : &(static_cast<P*>(program)->*map).only.values;
@@ -194,7 +200,8 @@ template <class P, auto order> consteval OrderShape order_shape() {
                         .key_offset = offsetof(Entry, key),
                         .values_offset = offsetof(Entry, values),
                         .tables = Order::Slices::TABLES,
-                        .parts = [](void* program) { return (static_cast<P*>(program)->*order).slices.parts(); }};
+                        .parts = [](void* program) { return (static_cast<P*>(program)->*order).slices.parts(); },
+                        .hash = hash_in<typename Order::Slices>};
     } else {
         shape.tree = [](void* program) -> void* { return &(static_cast<P*>(program)->*order).tree; };
     }

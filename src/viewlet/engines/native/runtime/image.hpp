@@ -26,7 +26,7 @@ inline bool was_interrupted() {
 
 // What a file begins with, itself under a checksum.
 struct ImageHead {
-    static constexpr u32 FORMAT = 1;  // another number for another layout of what follows
+    static constexpr u32 FORMAT = 2;  // another number for another layout of what follows
     static constexpr u32 DIGEST = 64;
 
     char magic[8]{'v', 'i', 'e', 'w', 'l', 'e', 't', '\n'};
@@ -35,7 +35,7 @@ struct ImageHead {
     char digest[DIGEST]{};  // of the program
     u64 sum{};
 
-    u64 expected_sum() const { return hash_bytes(magic, offsetof(ImageHead, sum)); }
+    u64 expected_sum() const { return hash_bytes(START, magic, offsetof(ImageHead, sum)); }
 };
 
 struct Block {
@@ -51,7 +51,7 @@ struct Block {
     Block(const Block&) = delete;
     ~Block() { free(bytes); }
 
-    u64 next_sum() const { return mix(mix(sum, used), hash_bytes(bytes, used)); }
+    u64 next_sum() const { return mix(mix(sum, used), hash_bytes(START, bytes, used)); }
 };
 
 struct ImageWriter {

@@ -108,6 +108,12 @@ struct Map {
     ~Map() { destroy_entries(); }
 
     static VIEWLET_INLINE u32 hash_of(const Key& key) { return short_hash(key.hash()); }
+    // By the number of the table: that of the keys, or that of an index.
+    static u32 hash_in(u32 table, const Key& key) {
+        u32 hash = hash_of(key), number = 0;
+        ((++number == table ? void(hash = hash_in<Indexes>(key)) : void()), ...);
+        return hash;
+    }
     VIEWLET_INLINE void prefetch(u32 hash) const { tables[0].prefetch(hash); }
 
     VIEWLET_INLINE Entry* find(const Key& key) { return reach(key, false); }

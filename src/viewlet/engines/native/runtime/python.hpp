@@ -69,6 +69,7 @@ PyObject* PyFloat_FromDouble(double);
 double PyFloat_AsDouble(PyObject*);
 PyObject* PyBool_FromLong(long);
 
+Py_ssize_t PyObject_Hash(PyObject*);
 PyObject* PyUnicode_FromString(const char*);
 PyObject* PyUnicode_FromStringAndSize(const char*, Py_ssize_t);
 PyObject* PyUnicode_InternFromString(const char*);

@@ -41,20 +41,25 @@ template <class Visit> void each_object(const Segments& pool, u64 object, const 
     for (u32 id = pool.first(); id; id = pool.after(id)) visit(static_cast<char*>(pool.address(id, object)));
 }
 
+// Hashes are those of one process: a file has none.
+inline void load_room(ImageReader& from, Slots& slots) {
+    u64 room = from.get<u64>();
+    slots.release();
+    if (from.is_fine() && room) slots.restore(room);
+}
+
+// What an index leads to: ids, or names of chunks.
 inline void save_slots(ImageWriter& to, const Slots& slots) {
     to.put(slots.room());
     to.put(slots.taken());
-    slots.each([&](Slot slot) { to.put(slot); });
+    slots.each([&](Slot slot) { to.put(slot.id); });
 }
 
-inline void load_slots(ImageReader& from, Slots& slots) {
-    u64 room = from.get<u64>();
-    u32 left = from.get<u32>();
-    slots.release();
-    if (from.is_fine() && room) slots.restore(room);
-    for (; left && from.is_fine(); --left) {
-        Slot slot = from.get<Slot>();
-        if (from.is_fine()) slots.insert(slot.hash, slot.id);
+template <class Hash> void load_slots(ImageReader& from, Slots& slots, const Hash& hash_of) {
+    load_room(from, slots);
+    for (u32 left = from.get<u32>(); left && from.is_fine(); --left) {
+        u32 id = from.get<u32>();
+        if (from.is_fine()) slots.insert(hash_of(id), id);
     }
 }
 
@@ -67,7 +72,7 @@ inline void save_texts(ImageWriter& to, const Texts& texts) {
         to.put(string);
         to.put(string.start, string.length);
     });
-    save_slots(to, texts.slots);
+    to.put(texts.slots.room());
     save_ids(to, texts.pending);
     to.put(texts.characters);
 }
@@ -80,8 +85,11 @@ inline void load_texts(ImageReader& from, Texts& texts) {
         string.start = static_cast<char*>(malloc(string.length + 1));
         if (!string.start) fail("out of memory");
         from.get(string.start, string.length);
+        string.hash = Texts::hash_of(string.start, string.length);
     });
-    load_slots(from, texts.slots);
+    load_room(from, texts.slots);
+    for (u32 id = texts.strings.first(); id && from.is_fine(); id = texts.strings.after(id))
+        texts.slots.insert(texts.strings.at(id)->hash, id);
     load_ids(from, texts.pending);
     texts.characters = from.get<u64>();
 }
@@ -125,7 +133,8 @@ void save_map(ImageWriter& to, const MapShape& shape, const MapParts& parts, con
     each_object(parts.entries, shape.entry_size, save_entry);
     save_places(to, parts.chunks, sizeof(Chunk));
     each_object(parts.chunks, sizeof(Chunk), [&](char* chunk) { to.put(chunk, sizeof(Chunk)); });
-    for (u32 i = 0; i < shape.tables; ++i) save_slots(to, parts.tables[i]);
+    to.put(parts.tables[0].room());
+    for (u32 i = 1; i < shape.tables; ++i) save_slots(to, parts.tables[i]);
     save_ids(to, parts.doubts);
     if (parts.touched) save_ids(to, *parts.touched);
 }
@@ -136,7 +145,14 @@ void load_map(ImageReader& from, const MapShape& shape, const MapParts& parts, c
     each_object(parts.entries, shape.entry_size, load_entry);
     load_places(from, parts.chunks, sizeof(Chunk));
     each_object(parts.chunks, sizeof(Chunk), [&](char* chunk) { from.get(chunk, sizeof(Chunk)); });
-    for (u32 i = 0; i < shape.tables; ++i) load_slots(from, parts.tables[i]);
+    auto hash = [&](u32 table, u32 id) {
+        return shape.hash(table, static_cast<char*>(parts.entries.address(id, shape.entry_size)) + shape.key_offset);
+    };
+    load_room(from, parts.tables[0]);
+    for (u32 id = parts.entries.first(); id && from.is_fine(); id = parts.entries.after(id))
+        parts.tables[0].insert(hash(0, id), id);
+    for (u32 i = 1; i < shape.tables; ++i)
+        load_slots(from, parts.tables[i], [&](u32 name) { return hash(i, parts.chunks.last_of(name)); });
     load_ids(from, parts.doubts);
     if (parts.touched) load_ids(from, *parts.touched);
 }

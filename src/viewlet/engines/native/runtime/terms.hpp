@@ -64,6 +64,8 @@ inline bool is_whole(double value, u32 bits) {
     return __builtin_fabs(value) <= double(u64(1) << bits) && double(i64(value)) == value;
 }
 inline i64 whole(double value) { return is_whole(value, 62) ? i64(value) : 0; }
+inline bool is_whole(Real value, u32 bits) { return value.lo == 0 && is_whole(value.hi, bits); }
+inline i64 whole(Real value) { return whole(value.hi); }
 
 // -- refreshing a value
 

@@ -11,8 +11,9 @@ struct Bytes {
 };
 
 // Eight bytes at a time, the last ones padded with zeros; the length tells padding from zeros.
-inline u64 hash_bytes(const char* start, u64 length) {
-    u64 state = mix(START, length), word = 0;
+inline u64 hash_bytes(u64 state, const char* start, u64 length) {
+    u64 word = 0;
+    state = mix(state, length);
     for (; length >= 8; start += 8, length -= 8) {
         __builtin_memcpy(&word, start, 8);
         state = mix(state, word);
@@ -29,10 +30,12 @@ struct Texts {
     Texts(const Texts&) = delete;
     ~Texts() { free_all(); }
 
+    static u32 hash_of(const char* start, u64 length) { return short_hash(hash_bytes(seed, start, length)); }
+
     // Not held yet: gone with the next collect() unless hold() comes first.
     Text intern(const char* start, u64 length) {
         if (length == 0) return {};
-        u32 hash = short_hash(hash_bytes(start, length));
+        u32 hash = hash_of(start, length);
         Slot* slot = slots.find(hash, [&](u32 id) {
             const String& string = *strings.at(id);
             return string.length == length && memcmp(string.start, start, length) == 0;

@@ -10,7 +10,7 @@ namespace viewlet {
 
 struct Keyless {  // of what is there once
     bool operator==(const Keyless&) const = default;
-    u64 hash() const { return START; }
+    u64 hash() const { return seed; }
 };
 
 // The next change of an entry is the first again. An entry that is gone meanwhile has left its place to another one, or
