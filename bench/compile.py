@@ -31,7 +31,7 @@ import viewlet
 from viewlet.compilation import compile
 from viewlet.compiler.strategy import STRATEGIES
 from viewlet.engines.native.build import build
-from viewlet.engines.native.emit import cpp_source
+from viewlet.engines.native.emit.program import cpp_source
 from viewlet.engines.native.engine import BRIDGE
 from viewlet.workloads.queries import PAPER_QUERIES
 

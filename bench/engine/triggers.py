@@ -54,7 +54,7 @@ def hand_source(query: str, *, trick: bool = False) -> str:
 
 
 def generated_source(program: Program) -> str:
-    from viewlet.engines.native.emit import cpp_source
+    from viewlet.engines.native.emit.program import cpp_source
 
     return cpp_source(program)
 

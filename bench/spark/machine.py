@@ -22,7 +22,7 @@ A = TypeVar("A")
 PROC = Path("/proc")
 MARK = "VIEWLET_BENCH"  # in the environment, which a process inherits even from a parent that is gone
 DRIVER = "driver"
-ROLES = {DRIVER: b"", "JVM": b"/bin/java", "workers": b"spark.daemon", "cells": b"viewlet.spark.keeper"}
+ROLES = {DRIVER: b"", "JVM": b"/bin/java", "workers": b"spark.daemon", "cells": b"viewlet.spark.process.keeper"}
 TICKS = os.sysconf("SC_CLK_TCK")
 
 

@@ -132,7 +132,7 @@ def maintained(
 ) -> Iterator[tuple[Running, viewlet.spark.Views]]:
     intake = Intake(files, scratch / "arrived")
     sources = intake.sources(spark, files_to_a_batch)
-    views = viewlet.spark.maintain(spark, script, sources, scratch / "checkpoint", cells=cells, history=history)
+    views = viewlet.spark.driver.maintain(spark, script, sources, scratch / "checkpoint", cells=cells, history=history)
     try:
         yield Running(views.query, intake, lambda: views.progress, files_to_a_batch), views
     finally:

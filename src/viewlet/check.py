@@ -12,7 +12,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from viewlet.compilation import Dialect
 from viewlet.compiler.script import compile_script
 from viewlet.errors import SqlError, UnsupportedError, refusing_depth
-from viewlet.program.access import program_cost_class, scan_warnings
+from viewlet.loops.cost_class import program_cost_class, scan_warnings
 from viewlet.program.graph import part_for
 from viewlet.program.trigger import Program, Script
 from viewlet.sql.source import script_text

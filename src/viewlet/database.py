@@ -20,16 +20,16 @@ from viewlet.changes import Row as ShownRow
 from viewlet.compilation import Dialect
 from viewlet.compiler.script import compile_script
 from viewlet.engines.base import Engine
+from viewlet.engines.exact.interpreter import Interpreter
+from viewlet.engines.exact.python.engine import PythonEngine
 from viewlet.engines.initial import fewest_steps
-from viewlet.engines.interpreter import Interpreter
 from viewlet.engines.native.bridge import SpoiledError
 from viewlet.engines.native.engine import NativeEngine, compile_program
-from viewlet.engines.python.engine import PythonEngine
 from viewlet.engines.results import result_rows
 from viewlet.engines.tables import tables_reader
 from viewlet.errors import Error, SqlError, refusing_depth
+from viewlet.program.kinds import Unfit
 from viewlet.program.trigger import Program, Result
-from viewlet.program.typing import Unfit
 from viewlet.session import NativeSession, Session, Start, Tables
 from viewlet.sql.source import script_text
 from viewlet.sql.translate import nothing

@@ -15,14 +15,14 @@ from types import MappingProxyType
 from viewlet.algebra.query import Query, View
 from viewlet.algebra.rewrite import Step
 from viewlet.algebra.text import pretty
-from viewlet.engines.native.emit import cpp_source, native
-from viewlet.engines.native.layout import SLOT_BYTES, MapLayout, OrderLayout, entry_bytes, order_bytes, slice_bytes
+from viewlet.engines.native.emit.layout import SLOT_BYTES, MapLayout, OrderLayout, entry_bytes, order_bytes, slice_bytes
+from viewlet.engines.native.emit.program import cpp_source, native
 from viewlet.errors import Error
-from viewlet.program.access import program_cost_class, scan_warnings, statement_access
+from viewlet.loops.cost_class import program_cost_class, scan_warnings, statement_access
 from viewlet.program.graph import Graph, graph, part_for, views_in
+from viewlet.program.kinds import Unfit
 from viewlet.program.text import EVENTS, statement_to_text
 from viewlet.program.trigger import Program, Result, Statement, Trigger, ViewDefinition
-from viewlet.program.typing import Unfit
 
 STAGES = MappingProxyType(
     {

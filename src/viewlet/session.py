@@ -10,9 +10,9 @@ from viewlet import arrow
 from viewlet.boundary import Encoder, encoder, is_one_row, is_wild, to_key
 from viewlet.changes import Subscriptions
 from viewlet.engines.base import Engine
+from viewlet.engines.exact.python.engine import PythonEngine
 from viewlet.engines.native.bridge import Point, SpoiledError
 from viewlet.engines.native.engine import Compiled, NativeEngine
-from viewlet.engines.python.engine import PythonEngine
 from viewlet.errors import DataError, Error, OverflowError_, at_row, in_short
 from viewlet.program.encoding import Row
 from viewlet.program.trigger import Program

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from viewlet.engines.native.engine import Compiled, compile_program
 from viewlet.errors import Error
+from viewlet.program.kinds import Unfit
 from viewlet.program.trigger import Program
-from viewlet.program.typing import Unfit
 
 HEAD_START = 0.2  # seconds in which the first answers have the processor for themselves
 NO_COMPILER = (

@@ -24,9 +24,9 @@ from viewlet.compiler.script import compile_script
 from viewlet.database import Database
 from viewlet.engines.native import build
 from viewlet.engines.native.compiler import Compiler
-from viewlet.engines.native.emit import native
+from viewlet.engines.native.emit.program import native
+from viewlet.program.kinds import Unfit
 from viewlet.program.trigger import Program, Script
-from viewlet.program.typing import Unfit
 from viewlet.workloads.streams import Event
 
 ENGINES = ("interpreter", "python", "native")

@@ -9,7 +9,7 @@ import pytest
 from viewlet.algebra.evaluate import Entries, Key, evaluate, over
 from viewlet.algebra.query import View
 from viewlet.algebra.text import parse
-from viewlet.engines.interpreter import Interpreter
+from viewlet.engines.exact.interpreter import Interpreter
 from viewlet.program.trigger import Event, Program, Statement, Trigger, ViewDefinition
 from viewlet.schema import BIGINT, Column, Relation
 

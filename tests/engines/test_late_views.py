@@ -49,7 +49,7 @@ def going(way: Way | None) -> Iterator[None]:
         return way or cheapest_way(program, views, tables)
 
     with (
-        mock.patch("viewlet.engines.python.engine.cheapest_way", chosen),
+        mock.patch("viewlet.engines.exact.python.engine.cheapest_way", chosen),
         mock.patch("viewlet.database.WORTH_WAITING", 0) if way is None else nullcontext(),
     ):
         yield

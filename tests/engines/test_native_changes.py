@@ -18,11 +18,11 @@ from tests.engines.random_sql import SCHEMA, Writer, seeded_rows, seeded_stream
 from tests.engines.watched import Follower, apply, compiled, engine_of, load_static, told, watching
 from viewlet.algebra.query import join
 from viewlet.algebra.terms import Op, Var
-from viewlet.engines.native.emit import native
+from viewlet.engines.native.emit.program import native
 from viewlet.engines.native.engine import Compiled, NativeEngine, Watched
 from viewlet.errors import Error, OverflowError_
+from viewlet.program.kinds import Unfit
 from viewlet.program.trigger import Program
-from viewlet.program.typing import Unfit
 from viewlet.workloads.queries import FINANCE, PAPER_QUERIES, TPCH
 from viewlet.workloads.streams import NATION, TPCH_STREAMS, Event, order_book, tpch
 

@@ -13,12 +13,12 @@ from viewlet.algebra.evaluate import evaluate, over
 from viewlet.algebra.query import View
 from viewlet.algebra.text import parse
 from viewlet.compiler.script import compile_query
-from viewlet.engines.interpreter import Interpreter
-from viewlet.engines.python.engine import PythonEngine
-from viewlet.program.lower import Lowering, Scope
-from viewlet.program.nulls import is_plain, may_be_null, nullable_columns
+from viewlet.engines.exact.interpreter import Interpreter
+from viewlet.engines.exact.python.engine import PythonEngine
+from viewlet.loops.lower import Lowering, Scope
+from viewlet.loops.nulls import is_plain, may_be_null, nullable_columns
+from viewlet.program.kinds import Unfit
 from viewlet.program.trigger import Program, Trigger
-from viewlet.program.typing import Unfit
 from viewlet.schema import BIGINT, Column, Relation, decimal
 from viewlet.workloads.queries import PAPER_QUERIES
 

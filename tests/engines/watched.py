@@ -16,8 +16,8 @@ from viewlet.boundary import to_key
 from viewlet.compilation import Dialect
 from viewlet.engines.native.engine import Compiled, NativeEngine, Watched, compile_program
 from viewlet.program.encoding import Row
+from viewlet.program.kinds import Inexact
 from viewlet.program.trigger import Program
-from viewlet.program.typing import Inexact
 from viewlet.workloads.streams import Event
 
 

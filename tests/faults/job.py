@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 from tests.faults.feed import CELLS, give
 from tests.oracle.oracle import Row
 from tests.spark.harness import Streams, shown
-from viewlet.spark.chain import Manifest
-from viewlet.spark.manifest import newest_manifest
-from viewlet.spark.store import Store
+from viewlet.durable.chain import Manifest
+from viewlet.durable.manifest import newest_manifest
+from viewlet.durable.store import Store
 
 
 @dataclass(frozen=True)

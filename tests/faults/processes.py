@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.spark.cluster import command_of, marked_processes, parent_of, until
-from viewlet.spark.manifest import newest_manifest
-from viewlet.spark.store import Store
+from viewlet.durable.manifest import newest_manifest
+from viewlet.durable.store import Store
 
 LISTENING, ESTABLISHED = "0A", "01"  # states of a connection in /proc/net/tcp
 
@@ -47,7 +47,7 @@ def executor_of(pid: int) -> int:
 
 def is_keeper(pid: int) -> bool:
     """Or a cell, which is a fork of its keeper."""
-    return "viewlet.spark.keeper" in command_of(pid)
+    return "viewlet.spark.process.keeper" in command_of(pid)
 
 
 def keeper_of(cell: int) -> int:

@@ -17,10 +17,10 @@ from tests.faults.job import Job
 from tests.oracle.oracle import difference
 from tests.spark.cluster import until
 from tests.spark.harness import Streams, shown, write_events
-from viewlet.spark.manifest import write_manifest
+from viewlet.durable.manifest import write_manifest
+from viewlet.durable.store import Store
+from viewlet.spark.process.snapshot import MOST_LOGS
 from viewlet.spark.sinks import parquet, read_view
-from viewlet.spark.snapshot import MOST_LOGS
-from viewlet.spark.store import Store
 from viewlet.workloads.streams import Event
 
 pytestmark = pytest.mark.xdist_group("spark")

@@ -14,14 +14,14 @@ from tests.oracle.oracle import Row, difference
 from viewlet.algebra.evaluate import Entries, Key
 from viewlet.algebra.terms import Scalar
 from viewlet.boundary import to_key
+from viewlet.cells import Grid, Partial, merge_of
+from viewlet.cells.dimensions import monomials
+from viewlet.cells.plan import Axes, assemble
+from viewlet.cells.spread import Spread
 from viewlet.compiler.script import compile_script
 from viewlet.engines.base import Engine
-from viewlet.engines.cells import Grid, Partial, merge_of
-from viewlet.engines.cells.dimensions import monomials
-from viewlet.engines.cells.plan import Axes, assemble
-from viewlet.engines.cells.spread import Spread
-from viewlet.engines.interpreter import Interpreter
-from viewlet.engines.python.engine import PythonEngine
+from viewlet.engines.exact.interpreter import Interpreter
+from viewlet.engines.exact.python.engine import PythonEngine
 from viewlet.engines.results import result_rows
 from viewlet.program.encoding import row_codec
 from viewlet.program.trigger import Program, Result, Script

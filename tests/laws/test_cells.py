@@ -29,15 +29,15 @@ from tests.oracle.paper_streams import small_stream, static_rows
 from viewlet.algebra.evaluate import Entries, evaluate, over
 from viewlet.algebra.gmr import GMR
 from viewlet.algebra.query import Query, outputs
+from viewlet.cells import All, First, Grid, Hash, Route, plan
+from viewlet.cells.dimensions import monomials
+from viewlet.cells.plan import assemble
+from viewlet.cells.spread import Spread
 from viewlet.engines.base import Engine
-from viewlet.engines.cells import All, First, Grid, Hash, Route, plan
-from viewlet.engines.cells.dimensions import monomials
-from viewlet.engines.cells.plan import assemble
-from viewlet.engines.cells.spread import Spread
-from viewlet.engines.interpreter import Interpreter
-from viewlet.engines.python.engine import PythonEngine
+from viewlet.engines.exact.interpreter import Interpreter
+from viewlet.engines.exact.python.engine import PythonEngine
+from viewlet.program.kinds import Unfit
 from viewlet.program.trigger import Result, Script
-from viewlet.program.typing import Unfit
 from viewlet.schema import BIGINT, DOUBLE, VARCHAR, Column, Relation, decimal
 from viewlet.sql import translate
 from viewlet.workloads.queries import PAPER_QUERIES

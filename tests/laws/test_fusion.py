@@ -21,13 +21,13 @@ from viewlet.algebra.query import Compare, View
 from viewlet.algebra.terms import Const, Op, Var
 from viewlet.algebra.text import parse
 from viewlet.database import Database
-from viewlet.engines.interpreter import Interpreter
-from viewlet.engines.python.engine import PythonEngine
-from viewlet.program.fuse import Pass, bound_names, merged, passes, renamed
-from viewlet.program.hoist import free_names, hoisted
-from viewlet.program.loops import Add, Block, Emit, Factor, Let, Total
-from viewlet.program.loops import Test as Filter
-from viewlet.program.lower import Lowering
+from viewlet.engines.exact.interpreter import Interpreter
+from viewlet.engines.exact.python.engine import PythonEngine
+from viewlet.loops.fuse import Pass, bound_names, merged, passes, renamed
+from viewlet.loops.hoist import free_names, hoisted
+from viewlet.loops.lower import Lowering
+from viewlet.loops.steps import Add, Block, Emit, Factor, Let, Total
+from viewlet.loops.steps import Test as Filter
 from viewlet.program.trigger import Event, Program, Statement, Trigger, ViewDefinition
 from viewlet.schema import BIGINT, Column, Relation
 

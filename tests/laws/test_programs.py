@@ -14,8 +14,8 @@ from viewlet.algebra.evaluate import Entries, Key, evaluate, over
 from viewlet.algebra.query import Query, View, outputs
 from viewlet.compiler.script import compile_query
 from viewlet.compiler.strategy import STRATEGIES
-from viewlet.engines.interpreter import Interpreter
-from viewlet.engines.python.engine import PythonEngine
+from viewlet.engines.exact.interpreter import Interpreter
+from viewlet.engines.exact.python.engine import PythonEngine
 from viewlet.schema import BIGINT, VARCHAR, Column, Relation
 
 RELATIONS = tuple(

@@ -4,7 +4,7 @@ from tests.paper.notation import definitions, insertion, simple_delta, stream, t
 from viewlet.algebra.query import View
 from viewlet.algebra.text import parse
 from viewlet.compiler.script import compile_query
-from viewlet.engines.interpreter import Interpreter
+from viewlet.engines.exact.interpreter import Interpreter
 
 R, S = stream("R", "a"), stream("S", "b")
 Q = parse("Sum[](R(a) * S(b))")

@@ -3,7 +3,7 @@
 from tests.paper.notation import definitions, stream, trigger_text
 from viewlet.algebra.text import parse
 from viewlet.compiler.script import compile_query
-from viewlet.engines.interpreter import Interpreter
+from viewlet.engines.exact.interpreter import Interpreter
 
 PROGRAM = compile_query("Q", parse("Sum[]((R(a) * R(b) + R(a) * S(b)))"), (stream("R", "a"), stream("S", "b")))
 

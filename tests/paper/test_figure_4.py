@@ -9,7 +9,7 @@ from tests.paper.notation import definitions, statements, stream, trigger_text
 from viewlet.algebra.evaluate import evaluate, over
 from viewlet.algebra.text import parse
 from viewlet.compiler.script import compile_query
-from viewlet.engines.interpreter import Interpreter
+from viewlet.engines.exact.interpreter import Interpreter
 
 SCHEMA = (stream("C", "ck"), stream("O", "ck", "ok"), stream("LI", "ok", "qty"))
 Q = parse("Sum[CK](C(CK) * O(CK, OK) * LI(OK, QTY) * (n := Sum[OK](LI(OK, QTY2) * QTY2)) * [100 < n] * QTY)")

@@ -11,7 +11,7 @@ from viewlet.algebra.text import parse
 from viewlet.compiler.duplicates import canonical
 from viewlet.compiler.order import order_statements, views_read
 from viewlet.compiler.script import compile_query, compile_script
-from viewlet.engines.interpreter import Interpreter
+from viewlet.engines.exact.interpreter import Interpreter
 from viewlet.program.trigger import Event, Program, Statement, Trigger, ViewDefinition
 from viewlet.schema import Relation
 from viewlet.sql.translate import translate

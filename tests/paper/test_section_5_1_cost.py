@@ -19,7 +19,7 @@ from viewlet.compiler.cost import CostModel
 from viewlet.compiler.script import Statistics, compile_query, compile_script
 from viewlet.compiler.sizes import Estimator
 from viewlet.compiler.strategy import STRATEGIES
-from viewlet.program.access import Rank, program_cost_class, statement_access
+from viewlet.loops.cost_class import Rank, program_cost_class, statement_access
 from viewlet.program.trigger import Event, Program, Statement, ViewDefinition
 from viewlet.schema import Relation
 from viewlet.sql.translate import translate

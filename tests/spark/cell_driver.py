@@ -18,12 +18,12 @@ import pyarrow.parquet as pq
 
 import viewlet
 from tests.engines.conformance import compiled_quickly
-from viewlet.spark.artefact import publish
-from viewlet.spark.chain import START, Chain
-from viewlet.spark.client import Answer, Artefact, Rows, Run, Split, Ticket, apply, new_run
-from viewlet.spark.process import _look
-from viewlet.spark.snapshot import is_due
-from viewlet.spark.store import Store
+from viewlet.durable.chain import START, Chain
+from viewlet.durable.store import Store
+from viewlet.spark.process.artefact import publish
+from viewlet.spark.process.client import Answer, Artefact, Rows, Run, Split, Ticket, apply, new_run
+from viewlet.spark.process.process import _look
+from viewlet.spark.process.snapshot import is_due
 
 LOOPBACK = "127.0.0.1"
 DEADLINE = 30.0  # seconds for something to happen that happens at once on an idle machine

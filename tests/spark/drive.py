@@ -28,7 +28,7 @@ from tests.oracle.oracle import Row
 from tests.spark.cluster import end_marked, marked_environment, until
 from tests.spark.harness import Streams, shown
 from viewlet.spark import Views
-from viewlet.spark.runner import Runner
+from viewlet.spark.driver.runner import Runner
 
 A = TypeVar("A")
 SERVE = "import sys; from tests.spark.drive import serve; serve(sys.stdin.buffer)"
@@ -193,7 +193,7 @@ def gated(drive: Drive, gates: str) -> None:
             super().__call__(rows, batch)
             _wait_at(Path(gates), f"end-{batch}")
 
-    vars(import_module("viewlet.spark.maintain"))["Runner"] = GatedRunner
+    vars(import_module("viewlet.spark.driver.maintain"))["Runner"] = GatedRunner
 
 
 def _wait_at(gates: Path, point: str) -> None:

@@ -18,11 +18,11 @@ import viewlet
 from tests.engines.conformance import Case, cut
 from tests.oracle.oracle import Row, Vacuity, difference
 from viewlet.arrow import arrow_type
+from viewlet.durable.manifest import read_manifest
+from viewlet.durable.store import Store
 from viewlet.schema import Relation
 from viewlet.spark import Views, maintain
-from viewlet.spark.manifest import read_manifest
-from viewlet.spark.route import spark_type
-from viewlet.spark.store import Store
+from viewlet.spark.driver.route import spark_type
 from viewlet.workloads.streams import Event
 
 Batches = Sequence[Sequence[Event]]

@@ -16,10 +16,10 @@ import pytest
 
 import viewlet
 from tests.engines.conformance import compiled_quickly
+from viewlet.engines.native.emit.watch import Watched
 from viewlet.engines.native.engine import compile_program
-from viewlet.engines.native.watch import Watched
 from viewlet.errors import CorruptError, DataError
-from viewlet.spark.cell import Cell, open_cell
+from viewlet.spark.process.cell import Cell, open_cell
 
 SCRIPT = """
 CREATE STREAM r (a INT, d DECIMAL(9, 2) NOT NULL, f DOUBLE NOT NULL, s VARCHAR, t TIMESTAMP NOT NULL, o BOOLEAN);

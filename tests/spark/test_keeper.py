@@ -26,11 +26,11 @@ from tests.spark.cell_driver import (
     numbers,
     place_at,
 )
+from viewlet.durable.chain import Chain
 from viewlet.errors import CorruptError, DataError, OverflowError_
-from viewlet.spark.artefact import publish
-from viewlet.spark.chain import Chain
-from viewlet.spark.client import Answer, Rows, Split, Ticket, apply, apply_held, hold, new_run, part_rows, stop
-from viewlet.spark.protocol import UnreachableError
+from viewlet.spark.process.artefact import publish
+from viewlet.spark.process.client import Answer, Rows, Split, Ticket, apply, apply_held, hold, new_run, part_rows, stop
+from viewlet.spark.process.protocol import UnreachableError
 
 
 @pytest.fixture(scope="module")

@@ -22,13 +22,13 @@ from tests.spark.cell_driver import (
     gone,
     place_at,
 )
+from viewlet.durable.chain import Address
 from viewlet.errors import Error
-from viewlet.spark import server
-from viewlet.spark.chain import Address
-from viewlet.spark.client import stop
-from viewlet.spark.process import NOTE, Process, _look, directory_for, owner, sweep
-from viewlet.spark.protocol import Message, UnreachableError, ask
-from viewlet.spark.server import Listener, Reply
+from viewlet.spark.process import server
+from viewlet.spark.process.client import stop
+from viewlet.spark.process.process import NOTE, Process, _look, directory_for, owner, sweep
+from viewlet.spark.process.protocol import Message, UnreachableError, ask
+from viewlet.spark.process.server import Listener, Reply
 
 
 @pytest.fixture(scope="module")

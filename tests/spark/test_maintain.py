@@ -19,14 +19,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 import viewlet
 from tests.spark.harness import shown, write_events
+from viewlet.durable.manifest import read_manifest
+from viewlet.durable.store import Store
 from viewlet.spark import Views, maintain
-from viewlet.spark.client import stop
-from viewlet.spark.feed import HANDED_AT_ONCE
-from viewlet.spark.manifest import read_manifest
+from viewlet.spark.driver.runner import SETTINGS
 from viewlet.spark.pipeline import Works
-from viewlet.spark.runner import SETTINGS
-from viewlet.spark.stage import hand_over_stage
-from viewlet.spark.store import Store
+from viewlet.spark.process.client import stop
+from viewlet.spark.task.feed import HANDED_AT_ONCE
+from viewlet.spark.task.stage import hand_over_stage
 
 SALES = """
 CREATE STREAM sales (shop BIGINT NOT NULL, item VARCHAR, amount DECIMAL(10,2) NOT NULL);

@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.spark.cluster import until
 from viewlet.errors import Error
 from viewlet.spark import maintain
-from viewlet.spark.cluster import on_cluster, refuse_other_python
-from viewlet.spark.runner import Runner
+from viewlet.spark.driver.cluster import on_cluster, refuse_other_python
+from viewlet.spark.driver.runner import Runner
 
 SCRIPT = """
 CREATE STREAM r (a BIGINT NOT NULL);
@@ -150,7 +150,7 @@ def test_a_query_that_is_stopped_in_mid_batch_says_little(
 ) -> None:
     """Spark tells by a regular expression that this is no failure, and Java's stack must be deep enough for it."""
     monkeypatch.setenv("PYSPARK_PIN_THREAD", pinned)
-    monkeypatch.setattr(import_module("viewlet.spark.maintain"), "Runner", Watched)
+    monkeypatch.setattr(import_module("viewlet.spark.driver.maintain"), "Runner", Watched)
     started = tmp_path / "started"
 
     def hang(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from viewlet.durable.store import Store
 from viewlet.errors import Error
 from viewlet.spark.pipeline import JOB, Pipeline, _claim, pipeline_of
-from viewlet.spark.store import Store
 
 SCRIPT = """
 CREATE STREAM sales (shop BIGINT NOT NULL, item VARCHAR, amount DECIMAL(10,2) NOT NULL);

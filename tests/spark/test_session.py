@@ -40,7 +40,7 @@ def test_a_local_session_is_quiet_private_and_tries_tasks_again(spark: SparkSess
     assert conf.get("spark.driver.host") == conf.get("spark.driver.bindAddress") == "127.0.0.1"
     assert conf.get("spark.ui.enabled") == "false"
     assert conf.get("spark.python.unix.domain.socket.enabled") == "true"
-    assert conf.get("spark.python.daemon.module") == "viewlet.spark.daemon"
+    assert conf.get("spark.python.daemon.module") == "viewlet.spark.task.daemon"
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
 
 
@@ -69,7 +69,7 @@ def test_masters(given: str, taken: str) -> None:
 def test_a_worker_that_is_sent_home_goes_without_a_word() -> None:
     code = """
 import socket
-from viewlet.spark import daemon
+from viewlet.spark.task import daemon
 ours, sparks = socket.socketpair()
 sparks.close()
 print(daemon.work(ours, True))

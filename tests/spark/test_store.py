@@ -15,14 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from viewlet.durable.chain import START, Address, Chain, File, Log, Manifest, Snapshot, Version, ViewFiles
+from viewlet.durable.manifest import clean, newest_manifest, read_manifest, write_manifest
+from viewlet.durable.store import Store, digest
 from viewlet.errors import CorruptError, Error
-from viewlet.spark.chain import START, Address, Chain, File, Log, Manifest, Snapshot, Version, ViewFiles
-from viewlet.spark.events import Rows, log_parts, log_segments, segments
-from viewlet.spark.manifest import clean, newest_manifest, read_manifest, write_manifest
-from viewlet.spark.offsets import keep_offsets, noted_offsets, restore_offsets
-from viewlet.spark.partition import part_of, split
-from viewlet.spark.snapshot import is_due
-from viewlet.spark.store import Store, digest
+from viewlet.spark.driver.offsets import keep_offsets, noted_offsets, restore_offsets
+from viewlet.spark.process.events import Rows, log_parts, log_segments, segments
+from viewlet.spark.process.partition import part_of, split
+from viewlet.spark.process.snapshot import is_due
 
 
 def log(batch: int, attempt: str = "a", *views: str) -> Log:

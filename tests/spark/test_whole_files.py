@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
 
-import viewlet.spark.store
+import viewlet.durable.store
+from viewlet.durable.chain import Chain, File, Log, Manifest
+from viewlet.durable.manifest import newest_manifest, write_manifest
+from viewlet.durable.store import Store, absolute
 from viewlet.errors import CorruptError, Error
-from viewlet.spark.chain import Chain, File, Log, Manifest
-from viewlet.spark.cluster import batches_done, read_changes
-from viewlet.spark.manifest import newest_manifest, write_manifest
+from viewlet.spark.driver.cluster import batches_done, read_changes
 from viewlet.spark.sinks import merge_on_read
-from viewlet.spark.store import Store, absolute
 
 
 class Piecewise(MemoryFileSystem):
@@ -57,7 +57,7 @@ class _Slow(MemoryFile):  # type: ignore[misc]
 def root(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     fsspec.register_implementation("piecewise", Piecewise, clobber=True)
     Piecewise.store.clear()
-    monkeypatch.setattr(viewlet.spark.store, "PATIENCE", (0.0, 0.0))
+    monkeypatch.setattr(viewlet.durable.store, "PATIENCE", (0.0, 0.0))
     yield "piecewise://checkpoint"
     Piecewise.store.clear()
 
@@ -132,7 +132,7 @@ def test_a_reader_waits_for_the_rest_of_a_file(root: str, there: bytes, monkeypa
         waited.append(seconds)
         Piecewise.store[path] = MemoryFile(None, path, whole)
 
-    monkeypatch.setattr("viewlet.spark.store.time.sleep", written_meanwhile)
+    monkeypatch.setattr("viewlet.durable.store.time.sleep", written_meanwhile)
     assert followed(store, 1) == [{"batch": 1, "weight": 1, "k": "key 1"}]
     assert waited == [0.0]
 
@@ -146,7 +146,7 @@ def test_a_sinks_manifest_is_waited_for_too(root: str, monkeypatch: pytest.Monke
     with pytest.raises(CorruptError, match="fails its checksum"):
         merge_on_read.newest_manifest(store)
     rest = MemoryFile(None, path, whole)
-    monkeypatch.setattr("viewlet.spark.store.time.sleep", lambda seconds: Piecewise.store.update({path: rest}))
+    monkeypatch.setattr("viewlet.durable.store.time.sleep", lambda seconds: Piecewise.store.update({path: rest}))
     assert merge_on_read.newest_manifest(store) == made
 
 

@@ -14,8 +14,8 @@ from viewlet.algebra.query import Atom, Delta, View, relations
 from viewlet.algebra.terms import Number
 from viewlet.algebra.text import parse
 from viewlet.compiler.script import compile_query
-from viewlet.engines.interpreter import Interpreter
-from viewlet.program.access import program_cost_class, scan_warnings, statement_access
+from viewlet.engines.exact.interpreter import Interpreter
+from viewlet.loops.cost_class import program_cost_class, scan_warnings, statement_access
 from viewlet.program.trigger import Event, Program, Statement, Trigger, ViewDefinition
 from viewlet.schema import BIGINT, Column, Relation
 from viewlet.workloads.queries import PAPER_QUERIES
@@ -39,7 +39,7 @@ INSERT = Event("+", "R", ("@a", "@b"))
 BULK = Event("Δ", "R", ())
 
 
-def cost(expression: str, event: Event = INSERT) -> viewlet.program.access.StatementCost:
+def cost(expression: str, event: Event = INSERT) -> viewlet.loops.cost_class.StatementCost:
     return statement_access(Statement(View("v", (), ()), "+=", parse(expression)), event, PROGRAM)
 
 

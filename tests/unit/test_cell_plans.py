@@ -10,12 +10,12 @@ import pytest
 
 from tests.engines.conformance import compiled_quickly
 from viewlet.algebra.text import parse
+from viewlet.cells import First, Grid, Hash, Merge, explain_grid, legal_grids, merge_of, plan
+from viewlet.cells.dimensions import monomials
+from viewlet.cells.plan import assemble
+from viewlet.cells.routing import Routing, Term, common_type
+from viewlet.cells.spread import Spread
 from viewlet.compiler.script import compile_script
-from viewlet.engines.cells import First, Grid, Hash, Merge, explain_grid, legal_grids, merge_of, plan
-from viewlet.engines.cells.dimensions import monomials
-from viewlet.engines.cells.plan import assemble
-from viewlet.engines.cells.routing import Routing, Term, common_type
-from viewlet.engines.cells.spread import Spread
 from viewlet.engines.native.engine import NativeEngine, compile_program
 from viewlet.program.trigger import Result, Script
 from viewlet.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, VARCHAR, Column, Relation, Type, decimal

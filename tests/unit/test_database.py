@@ -12,11 +12,11 @@ import pytest
 import viewlet
 from viewlet import Database
 from viewlet.algebra.query import View as Read
+from viewlet.engines.exact.state import State
+from viewlet.engines.exact.store import Map
 from viewlet.engines.native.bridge import NativeState
 from viewlet.engines.native.build import find_compiler
 from viewlet.engines.native.engine import NativeEngine
-from viewlet.engines.state import State
-from viewlet.engines.store import Map
 
 SCRIPT = """
 CREATE STREAM bids (id BIGINT NOT NULL, broker BIGINT NOT NULL, volume BIGINT NOT NULL, price DOUBLE NOT NULL);

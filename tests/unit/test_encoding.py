@@ -7,7 +7,7 @@ import pytest
 from viewlet.algebra.evaluate import UNBOUND
 from viewlet.algebra.terms import Scalar
 from viewlet.program.encoding import AS_IT_IS, Cell, Codec, decode, encode, row_codec, view_codec
-from viewlet.program.typing import COUNT, DOUBLE, REAL, TEXT, Exact
+from viewlet.program.kinds import COUNT, DOUBLE, REAL, TEXT, Exact
 from viewlet.schema import BIGINT, BOOLEAN, VARCHAR, Column, Relation, decimal
 from viewlet.schema import DOUBLE as DOUBLE_TYPE
 

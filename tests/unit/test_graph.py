@@ -11,7 +11,7 @@ import viewlet
 from viewlet.algebra.query import View
 from viewlet.algebra.text import parse
 from viewlet.compiler.script import compile_query
-from viewlet.engines.interpreter import Interpreter
+from viewlet.engines.exact.interpreter import Interpreter
 from viewlet.program.graph import Edge, graph, part_for
 from viewlet.program.trigger import Event, Program, Result, Statement, Trigger, ViewDefinition
 from viewlet.program.verify import verify_program

@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 from viewlet.algebra.query import Compare, View, factors
 from viewlet.algebra.terms import COMPARISONS, NULL, TRUE, Const, Op, Scalar, Term, Var, evaluate_term, number
 from viewlet.algebra.text import parse
-from viewlet.program.fuse import Pass
-from viewlet.program.hoist import hoisted
-from viewlet.program.loops import Add, Block, Cut, Emit, Factor, InRun, Loop, Range, RangeSum, Total
-from viewlet.program.lower import Lowering, Scope
-from viewlet.program.monotone import (
+from viewlet.loops.fuse import Pass
+from viewlet.loops.hoist import hoisted
+from viewlet.loops.lower import Lowering, Scope
+from viewlet.loops.monotone import (
     MOST_RANGES,
     Ranges,
     admits_unknown,
@@ -30,8 +29,9 @@ from viewlet.program.monotone import (
     keeps_order,
     ranges_of,
 )
-from viewlet.program.names import bound_names, free_names
-from viewlet.program.ordered import ordered_path
+from viewlet.loops.names import bound_names, free_names
+from viewlet.loops.order_paths import ordered_path
+from viewlet.loops.steps import Add, Block, Cut, Emit, Factor, InRun, Loop, Range, RangeSum, Total
 
 K, A, B = Var("k"), Var("a"), Var("b")
 TWO, MINUS = number(2), number(-1)

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from viewlet.algebra.terms import Number
-from viewlet.engines import ordered as module
-from viewlet.engines.ordered import EMPTY, Node, Ordered, Run, Tree
+from viewlet.engines.exact import tree as module
+from viewlet.engines.exact.tree import EMPTY, Node, Ordered, Run, Tree
 
 NUMBERS = st.one_of(st.integers(-8, 8), st.fractions(-8, 8, max_denominator=3))
 TEXTS = st.text("ab", max_size=3)

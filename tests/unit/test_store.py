@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from viewlet.algebra.evaluate import UNBOUND, Entries, Key, Reader, evaluate, over
 from viewlet.algebra.text import parse
-from viewlet.engines.store import Cache, Map
+from viewlet.engines.exact.store import Cache, Map
 from viewlet.program.trigger import ViewDefinition
 
 VALUES = st.sampled_from([None, 0, 1, "a"])

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import viewlet
 from viewlet.algebra.terms import Op, Term, Var, evaluate_term
-from viewlet.program.limits import unscaled_range
-from viewlet.program.typing import (
+from viewlet.loops.infer import program_kinds
+from viewlet.program.kinds import (
     BOOLEAN,
     COUNT,
     COUNT_BITS,
@@ -31,11 +31,11 @@ from viewlet.program.typing import (
     either,
     key_kind,
     plus,
-    program_kinds,
     scaled_bits,
     term_kind,
     times,
 )
+from viewlet.program.limits import unscaled_range
 from viewlet.schema import BIGINT, DATE, INTEGER, TIMESTAMP, VARCHAR, Type, decimal
 from viewlet.schema import DOUBLE as DOUBLE_TYPE
 

@@ -9,9 +9,9 @@ import pytest
 
 import viewlet
 from viewlet import Database
+from viewlet.engines.exact.store import Map
 from viewlet.engines.native.bridge import NativeState
 from viewlet.engines.native.build import find_compiler
-from viewlet.engines.store import Map
 
 NATIVE = pytest.param("native", marks=pytest.mark.skipif(find_compiler() is None, reason="no C++ compiler"))
 TYPES = {

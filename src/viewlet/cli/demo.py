@@ -15,7 +15,7 @@ from rich.table import Table
 
 from viewlet.cli.options import Strategy, StrategyOption, errors_as_messages
 from viewlet.database import Database, connect
-from viewlet.program.access import program_cost_class
+from viewlet.loops.cost_class import program_cost_class
 from viewlet.workloads.queries import FINANCE, PAPER_QUERIES
 from viewlet.workloads.streams import order_book
 

@@ -2,7 +2,7 @@
 
 The paper reads cost_e(Q) = |dom(Q)| + Σ |dom(Q_i)| off the query, as it has one way to evaluate that: it counts the
 tuples of the result and of what is aggregated. Here the access path of every read is chosen when a statement becomes a
-loop nest (:mod:`viewlet.program.lower`), and may be an order. So the same tuples are counted there, where ``explain``
+loop nest (:mod:`viewlet.loops.lower`), and may be an order. So the same tuples are counted there, where ``explain``
 finds its cost classes, too: whatever a path is, its price follows from it.
 
 ==============  ====================================================================
@@ -24,8 +24,10 @@ from math import log2, prod
 
 from viewlet.algebra.query import Atom, View, atoms
 from viewlet.compiler.sizes import INEQUALITY_SELECTIVITY, Estimator, selectivity
-from viewlet.program.fuse import trigger_scope
-from viewlet.program.loops import (
+from viewlet.loops.fuse import trigger_scope
+from viewlet.loops.lower import Lowering
+from viewlet.loops.names import columns_of
+from viewlet.loops.steps import (
     LEAVES,
     Add,
     Block,
@@ -43,8 +45,6 @@ from viewlet.program.loops import (
     Step,
     Test,
 )
-from viewlet.program.lower import Lowering
-from viewlet.program.names import columns_of
 from viewlet.program.trigger import Event, Program, Statement, Trigger
 
 NODE_BITS = 4  # a descent reads one node of sixteen on each level

@@ -30,9 +30,9 @@ from viewlet.algebra.query import (
     relations,
 )
 from viewlet.engines.tables import tables_reader
-from viewlet.program.access import StatementCost, statement_access
+from viewlet.loops.cost_class import StatementCost, statement_access
+from viewlet.loops.names import columns_of
 from viewlet.program.encoding import Row
-from viewlet.program.names import columns_of
 from viewlet.program.trigger import Program, ViewDefinition
 
 Tables = Mapping[str, Mapping[Row, int]]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from viewlet.algebra.evaluate import Key, Pattern, Reader
 from viewlet.algebra.query import Atom
 from viewlet.algebra.terms import Number
-from viewlet.engines.store import Map
+from viewlet.engines.exact.store import Map
 from viewlet.program.encoding import Row, row_codec
 from viewlet.schema import Relation
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet
 from pyspark.sql import SparkSession
 
+from viewlet.durable.store import file_system
 from viewlet.errors import DataError
 from viewlet.jobs.file import OP, check_columns
 from viewlet.schema import Relation
-from viewlet.spark.store import file_system
 
 _INT96 = "int96"  # Spark's own timestamps, which are finer than it says and which it reads
 

@@ -22,13 +22,13 @@ try:
 except ImportError as missing:
     raise Error("a job on Spark needs PySpark: pip install 'viewlet[spark]'") from missing
 
+from viewlet.durable.store import Store
 from viewlet.jobs.file import read, with_op
 from viewlet.jobs.heads import Head, check_heads, heads_of
 from viewlet.jobs.source import Files, OrderBook, Source, Tpch
 from viewlet.schema import Relation
-from viewlet.spark.cluster import on_cluster
-from viewlet.spark.route import OP, spark_type
-from viewlet.spark.store import Store
+from viewlet.spark.driver.cluster import on_cluster
+from viewlet.spark.driver.route import OP, spark_type
 from viewlet.workloads import event_files
 
 _COMPLETE = "_SUCCESS"  # what Spark leaves in a directory that is written

@@ -15,7 +15,7 @@ from typing import Any
 
 from viewlet.algebra.evaluate import UNBOUND, Entries, Key
 from viewlet.algebra.terms import Number, Scalar, exact
-from viewlet.program.typing import Exact, Inexact, Kind
+from viewlet.program.kinds import Exact, Inexact, Kind
 from viewlet.schema import Relation, Type
 
 Cell = int | float | str | bool | None

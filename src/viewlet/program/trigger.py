@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from viewlet.algebra.query import Query, View
 from viewlet.algebra.rewrite import Trace
 from viewlet.algebra.terms import Term
-from viewlet.errors import Error
+from viewlet.program.sources import source_of
 from viewlet.schema import Relation, Type
 
 if TYPE_CHECKING:
@@ -200,13 +200,7 @@ class Program:
 
     def cpp(self) -> str:
         """The C++ that the native engine runs."""
-        from viewlet.engines.native.emit import cpp_source
-        from viewlet.program.typing import Unfit
-
-        try:
-            return cpp_source(self)
-        except Unfit as unfit:
-            raise Error(f"there is no C++ for this program: {unfit}; generated Python keeps it fresh") from None
+        return source_of(self, "cpp")
 
     def graph(self) -> Graph:
         """Views and who maintains whom."""

@@ -9,8 +9,8 @@ try:
 except ImportError as missing:
     raise ImportError("viewlet.spark needs PySpark: pip install 'viewlet[spark]'") from missing
 
-from viewlet.spark.maintain import maintain
+from viewlet.spark.driver.maintain import maintain
+from viewlet.spark.driver.views import Views
 from viewlet.spark.session import session
-from viewlet.spark.views import Views
 
 __all__ = ["Views", "maintain", "session"]

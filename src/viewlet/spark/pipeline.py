@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from viewlet.cells.merge import Merge, merge_of
+from viewlet.cells.plan import plan
+from viewlet.cells.routing import Grid
 from viewlet.compiler.script import compile_script
-from viewlet.engines.cells.merge import Merge, merge_of
-from viewlet.engines.cells.plan import plan
-from viewlet.engines.cells.routing import Grid
+from viewlet.durable.store import Store, digest
 from viewlet.errors import Error, refusing_depth
+from viewlet.program.kinds import Unfit
 from viewlet.program.trigger import Program, Result, Script
-from viewlet.program.typing import Unfit
 from viewlet.schema import Relation
-from viewlet.spark.artefact import Artefact, publish
-from viewlet.spark.client import Run, Split
-from viewlet.spark.store import Store, digest
+from viewlet.spark.process.artefact import Artefact, publish
+from viewlet.spark.process.client import Run, Split
 from viewlet.sql.scope import Dialect
 from viewlet.sql.translate import translate
 

@@ -38,7 +38,7 @@ _LOCALLY = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_QUIET.as_uri()}",
     "spark.driver.host": "127.0.0.1",
-    "spark.python.daemon.module": "viewlet.spark.daemon",
+    "spark.python.daemon.module": "viewlet.spark.task.daemon",
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
@@ -48,7 +48,7 @@ _LOCALLY = {
 
 
 def session(master: str | None = None, app: str = "viewlet", **conf: Setting) -> SparkSession:
-    """A Spark session, ready for :func:`viewlet.spark.maintain`.
+    """A Spark session, ready for :func:`viewlet.spark.driver.maintain`.
 
     A session that is already there is handed out as it is. Else ``master`` says where: ``local[*]`` (the default) is
     Spark inside this process, ``spark://host:port`` (or any other that ``spark-submit`` takes) a cluster, ``sc://host``

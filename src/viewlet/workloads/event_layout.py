@@ -19,10 +19,10 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from viewlet.arrow import arrow_type
+from viewlet.durable.store import Store
 from viewlet.schema import Relation
-from viewlet.spark.cluster import on_cluster
-from viewlet.spark.route import OP
-from viewlet.spark.store import Store
+from viewlet.spark.driver.cluster import on_cluster
+from viewlet.spark.driver.route import OP
 from viewlet.workloads.bulk import BulkStream
 from viewlet.workloads.event_bulk import bulk_stream
 from viewlet.workloads.streams import Row

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from viewlet.errors import Error
-from viewlet.spark.route import OP
+from viewlet.spark.driver.route import OP
 from viewlet.sql.translate import translate
 from viewlet.workloads.bulk import Floats, Ints
 from viewlet.workloads.event_layout import EVENTS_OF_A_FILE, SLICE, EventFiles, write_slices, write_static

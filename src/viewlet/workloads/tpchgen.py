@@ -21,10 +21,10 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from viewlet.arrow import arrow_type
+from viewlet.durable.store import Store
 from viewlet.errors import Error
 from viewlet.schema import Relation
-from viewlet.spark.cluster import on_cluster
-from viewlet.spark.store import Store
+from viewlet.spark.driver.cluster import on_cluster
 from viewlet.sql.translate import translate
 from viewlet.workloads.queries import TPCH
 

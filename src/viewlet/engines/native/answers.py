@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from viewlet.engines.native.bridge import ArrowRows, NativeState
-from viewlet.engines.native.watch import Watched
+from viewlet.engines.native.emit.watch import Watched
 from viewlet.errors import Error, OverflowError_
 
 

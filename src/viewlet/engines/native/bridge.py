@@ -11,8 +11,8 @@ from typing import Any, NoReturn, Protocol
 
 import pyarrow as pa
 
+from viewlet.engines.native.emit.watch import UNWATCHED, Watched
 from viewlet.engines.native.journal import Journal
-from viewlet.engines.native.watch import UNWATCHED, Watched
 from viewlet.errors import CorruptError, DataError, Error, OverflowError_, at_row, in_short
 from viewlet.program.encoding import Cell, Row
 from viewlet.program.trigger import Program, ResultColumn

@@ -14,21 +14,22 @@ from viewlet.algebra.evaluate import UNBOUND, Entries, Key, Pattern
 from viewlet.algebra.query import Atom, Rel, View
 from viewlet.algebra.terms import Number, Scalar
 from viewlet.engines.base import Engine
+from viewlet.engines.exact.python.engine import PythonEngine
 from viewlet.engines.initial import evaluated
 from viewlet.engines.native.answers import Answers
 from viewlet.engines.native.bridge import ArrowRows, Cells, Module, NativeState, Point, SpoiledError, Sum
 from viewlet.engines.native.build import module_name, open_module
-from viewlet.engines.native.emit import native
-from viewlet.engines.native.watch import UNWATCHED
-from viewlet.engines.native.watch import Watched as Watched
-from viewlet.engines.python.engine import PythonEngine
+from viewlet.engines.native.emit.program import native
+from viewlet.engines.native.emit.watch import UNWATCHED
+from viewlet.engines.native.emit.watch import Watched as Watched
 from viewlet.engines.tables import tables_reader
 from viewlet.errors import OverflowError_
+from viewlet.loops.infer import Kinds, program_kinds
 from viewlet.program.encoding import Cell, Row, decode
 from viewlet.program.graph import part_for
+from viewlet.program.kinds import COUNT, DOUBLE, Exact, Kind, Unfit
 from viewlet.program.limits import key_limits, limits
 from viewlet.program.trigger import Program
-from viewlet.program.typing import COUNT, DOUBLE, Exact, Kind, Kinds, Unfit, program_kinds
 
 BRIDGE = """
 #include "bridge.hpp"

@@ -15,11 +15,11 @@ from typing import Any, cast
 
 from viewlet.engines.native.bridge import Module
 from viewlet.engines.native.build import RUNTIME, _cpu, load
-from viewlet.engines.native.emit import native
+from viewlet.engines.native.emit.program import native
+from viewlet.engines.native.emit.watch import Watched
 from viewlet.engines.native.engine import Compiled
-from viewlet.engines.native.watch import Watched
+from viewlet.loops.infer import program_kinds
 from viewlet.program.trigger import Program
-from viewlet.program.typing import program_kinds
 
 
 @dataclass(frozen=True)

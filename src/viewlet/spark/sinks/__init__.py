@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 
 from pyspark.sql import DataFrame
 
+from viewlet.durable.store import absolute
 from viewlet.errors import Error
 from viewlet.spark.sinks.merge_on_read import MergeOnRead, read_view
-from viewlet.spark.store import absolute
 
 Sink = Callable[[DataFrame, int], None]
 

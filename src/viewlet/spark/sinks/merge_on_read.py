@@ -23,10 +23,10 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from viewlet.durable.store import Store, absolute, digest
 from viewlet.errors import CorruptError, Error
-from viewlet.spark.cluster import on_cluster
+from viewlet.spark.driver.cluster import on_cluster
 from viewlet.spark.sinks.order import BATCH, WEIGHT, Held, column, is_held, with_own_names
-from viewlet.spark.store import Store, absolute, digest
 
 FORMAT = 1
 

@@ -1,0 +1,73 @@
+"""A grid for people: its dimensions, where every relation goes, what is summed across cells and finished after that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from viewlet.cells.routing import All, Copy, First, Grid, Hash, Route
+from viewlet.program.trigger import Result
+
+
+def explain_grid(grid: Grid) -> str:
+    return "\n".join([*_dimensions(grid), *_copies(grid), *_views(grid)])
+
+
+def _dimensions(grid: Grid) -> Iterator[str]:
+    if not grid.dimensions:
+        yield f"grid: one cell; {grid.why}" if grid.why else "grid: one cell"
+        if grid.preaggregate:
+            yield "  equal rows are common, so a batch is summed up before it goes there"
+        return
+    shares = " × ".join(str(d.share) for d in grid.dimensions)
+    yield f"grid: {shares} cells" + (f" = {grid.cells}" if len(grid.dimensions) > 1 else "")
+    for number, dimension in enumerate(grid.dimensions, 1):
+        yield f"  dimension {number}, {dimension.share} coordinates: {dimension.what}"
+
+
+def _copies(grid: Grid) -> Iterator[str]:
+    yield "rows:"
+    for copy in grid.copies:
+        name = copy.name if copy.name == copy.relation else f"{copy.name} = {copy.relation}"
+        yield f"  {name}({', '.join(copy.columns)}): {_way(copy, grid)}"
+
+
+def _way(copy: Copy, grid: Grid) -> str:
+    if not grid.dimensions:
+        return "to the one cell"
+    reach = f"{copy.replication} of {grid.cells} cells"
+    if copy.static:
+        return f"loaded into {reach}"
+    return f"{', '.join(_route(r, i) for i, r in enumerate(copy.routes, 1))}; each to {reach}"
+
+
+def _route(route: Route, dimension: int) -> str:
+    match route:
+        case Hash(column, type_):
+            return f"by {column} as {type_}"
+        case All():
+            return f"copied along dimension {dimension}"
+        case First():
+            return f"at the start of dimension {dimension}"
+
+
+def _views(grid: Grid) -> Iterator[str]:
+    yield "views:"
+    for result in grid.original.results:
+        if result.name in grid.local:
+            yield f"  {result.name}: each row is whole in one cell"
+        else:
+            yield f"  {result.name}: {_summed(result)} summed across cells; {_finished(result)} after the sum"
+
+
+def _summed(result: Result) -> str:
+    parts = [] if result.rows is None else ["row counts"]
+    parts += [var for var, _ in result.lookups]
+    parts += [f"the counts under {e.var}" for e in result.extremes]
+    return ", ".join(parts)
+
+
+def _finished(result: Result) -> str:
+    parts = [] if result.rows is None else ["which rows there are"]
+    parts += [f"{e.var} (the {e.end})" for e in result.extremes]
+    parts += ["HAVING"] if result.having is not None else []
+    return ", ".join([*parts, "the columns"])

@@ -1,0 +1,92 @@
+"""C++ declarations: structs that are keys, and constant tables of what the bridge must know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from viewlet.engines.native.emit.layout import Field
+from viewlet.engines.native.emit.terms import integer, type_of
+from viewlet.program.kinds import COUNT_BITS, WIDEST, Exact, Kind
+from viewlet.program.trigger import ResultColumn
+from viewlet.schema import Type
+
+
+def struct(name: str, fields: Iterable[Field], comment: str) -> str:
+    """A key: identity and hash go field by field."""
+    fields = tuple(fields)
+    same = " && ".join(f"same({f.name}, other.{f.name})" for f in fields) or "true"
+    other = "other" if fields else ""
+    return "\n".join(
+        [
+            f"struct {name} {{  // {comment}",
+            *(f"    {field_type(f)} {f.name}{{}};" for f in fields),
+            f"    bool operator==(const {name}& {other}) const {{ return {same}; }}",
+            f"    u64 hash() const {{ return {hash_of(f.name for f in fields)}; }}",
+            "};",
+        ]
+    )
+
+
+def field_type(f: Field) -> str:
+    return f"Opt<{type_of(f.kind)}>" if f.nullable else type_of(f.kind)
+
+
+def hash_of(names: Iterable[str]) -> str:
+    text = "seed"
+    for name in names:
+        text = f"mix({text}, {name})"
+    return text
+
+
+def table(type_: str, name: str, entries: list[str]) -> list[str]:
+    """C++ knows no arrays of length 0."""
+    if not entries:
+        return [f"inline constexpr Nothing {name};"]
+    return [f"inline constexpr {type_} {name}[] = {{", *(f"    {e}," for e in entries), "};"]
+
+
+def column(name: str, f: Field, struct: str, type_: Type | None) -> str:
+    """``type_`` is None for a column of a key, which only takes cells."""
+    scale = f.kind.scale if isinstance(f.kind, Exact) else 0
+    places = f"{type_.precision if type_ else 0}, {scale}, offsetof({struct}, {f.name})"
+    sql = f", Sql::{type_.kind}" if type_ else ""
+    return f"{{{quoted(name)}, {cell_of(f.kind)}, {flag(f.nullable)}, {places}{sql}}}"
+
+
+def cell_of(kind: Kind) -> str:
+    names = {"i64": "I64", "i128": "I128", "double": "F64", "Text": "TEXT", "bool": "BOOL"}
+    return f"Cell::{names[type_of(kind)]}"
+
+
+def shown_column(column: ResultColumn) -> str:
+    """Of a result."""
+    type_ = column.type
+    return f"{{{quoted(column.name)}, Sql::{type_.kind}, {type_.precision}, {type_.scale}, {flag(column.nullable)}}}"
+
+
+def flag(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def quoted(text: str) -> str:
+    plain = "".join(chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in text.encode())
+    return f'"{plain}"'
+
+
+def c_string(text: str) -> str:
+    """A string and its length."""
+    return f"{quoted(text)}, {len(text.encode())}"
+
+
+def list_members(values: tuple[str | int | float, ...], name: str) -> list[str]:
+    """The list of an IN as members of the program: words, or a type and its values in order."""
+    if all(isinstance(v, str) for v in values):
+        words = ", ".join(f"{{{c_string(str(word))}}}" for word in values)
+        return [
+            f"static constexpr Bytes {name}_words[] = {{{words}}};",
+            f"const TextSet {name}{{texts, {name}_words, {len(values)}}};",
+        ]
+    type_, *numbers = values
+    wide = Exact(0, WIDEST if type_ == "i128" else COUNT_BITS)
+    written = ", ".join(repr(n) if isinstance(n, float) else integer(int(n), wide) for n in numbers)
+    return [f"static constexpr {type_} {name}[] = {{{written}}};"]

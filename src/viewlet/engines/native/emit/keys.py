@@ -1,0 +1,46 @@
+"""Keys of maps as C++: whole ones, those that a slice is asked for with, and whether a value can be in one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from viewlet.engines.native.emit.layout import MapLayout, plain
+from viewlet.engines.native.emit.terms import Cpp, integer, type_of
+from viewlet.program.kinds import COUNT_BITS, WIDEST, Exact, Inexact, Kind, scaled_bits
+
+
+def view_constant(view: str) -> str:
+    return f"view_{plain(view)}"
+
+
+def whole_key(found: MapLayout, key: Mapping[int, str]) -> str:
+    return f"{found.type_name}Key{{{', '.join(key[i] for i in range(len(found.key)))}}}"
+
+
+def probe_key(found: MapLayout, key: Mapping[int, str]) -> str:
+    return "{" + ", ".join(f".{found.key[i].name} = {text}" for i, text in key.items()) + "}"
+
+
+def each_entry(found: MapLayout, entry: str, positions: tuple[int, ...], key: Mapping[int, str]) -> str:
+    """The head of a loop: over a slice, or over all."""
+    if positions:
+        return f"auto* {entry} : {found.name}.slice<{found.index(positions)}>({probe_key(found, key)})"
+    return f"auto* {entry} : {found.name}.all()"
+
+
+def too_fine(value: Cpp, kind: Kind) -> list[str]:
+    """Tests that a key of ``kind`` can hold a value at all; one that it cannot is not there."""
+    if isinstance(value.kind, Inexact) and isinstance(kind, Exact):
+        return [f"is_whole({value.text}, {kind.bits})"]
+    if not isinstance(value.kind, Exact) or not isinstance(kind, Exact):
+        return []
+    places = value.kind.scale - kind.scale
+    bits = COUNT_BITS if type_of(kind) == "i64" else WIDEST
+    if places < 0:
+        most = ((1 << bits) - 1) // 10**-places
+        fits = scaled_bits(value.kind, kind.scale) < bits
+        return [] if fits else [f"magnitude({value.text}) <= u128({integer(most, Exact(0, WIDEST))})"]
+    tests = [f"ends({value.text}, {places})"] if places else []
+    if type_of(value.kind) == "i128" and bits == COUNT_BITS:
+        tests.append(f"fits({value.text} / power10({places}))")
+    return tests

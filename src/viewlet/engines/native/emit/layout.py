@@ -1,0 +1,409 @@
+"""Where a program keeps its views: which of them share a map, what its key and values are, and the indexes it needs.
+
+Views with the same key that are maintained together are one map with a struct of values: one lookup finds them all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from viewlet.algebra.query import Join, Query, Sum, Value, View, join, map_children, rename, variables
+from viewlet.engines.native.emit.terms import type_of
+from viewlet.loops.infer import Kinds
+from viewlet.loops.nulls import Columns
+from viewlet.loops.steps import Block, EachSlice, Extremum, Loop, Order, RangeSum, Runs, Step, blocks
+from viewlet.program.kinds import COUNT, REAL, Kind
+from viewlet.program.trigger import Program, Trigger, ViewDefinition
+
+Positions = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column of a key or row."""
+
+    name: str
+    kind: Kind
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One view's multiplicities among the values of a map; ``counted_by`` is 0 only where this sum is over no rows."""
+
+    view: str
+    name: str
+    kind: Kind
+    counted_by: str | None = None
+
+
+@dataclass
+class OrderLayout:
+    """The entries of a map by the column at ``key_at``, in a tree for each slice with the same columns at ``slice_at``.
+
+    ``lanes``: the members that the trees add up, each with the running sums that are asked for.
+    """
+
+    name: str
+    type_name: str
+    slice_at: Positions
+    key_at: int
+    lanes: dict[str, set[str]] = field(default_factory=dict)
+    slice_indexes: list[Positions] = field(default_factory=list)  # positions in the slice
+    finite_keys: bool = False  # some read of it is no range where keys are infinite or NaN
+
+    def lane(self, member: Member, running: str | None = None) -> int:
+        """The number of a member's lane, made if need be."""
+        found = self.lanes.setdefault(member.name, set())
+        if running is not None:
+            found.add(running)
+        return list(self.lanes).index(member.name)
+
+    def slice_index(self, positions: Positions) -> str:
+        """The index for the slices with values at some of their columns, made if need be."""
+        if positions not in self.slice_indexes:
+            self.slice_indexes.append(positions)
+        return self.slice_index_name(positions)
+
+    def slice_index_name(self, positions: Positions) -> str:
+        return f"{self.type_name}At{'And'.join(map(str, positions))}"
+
+
+@dataclass
+class MapLayout:
+    """``inputs``: how many of the key's fields a view cache is given; 0 for other maps."""
+
+    name: str
+    type_name: str
+    key: tuple[Field, ...]
+    members: tuple[Member, ...]
+    inputs: int = 0
+    indexes: list[Positions] = field(default_factory=list)
+    read_often: set[Positions] = field(default_factory=set)  # indexes with slices of many entries
+    orders: dict[tuple[Positions, int, str], OrderLayout] = field(default_factory=dict)
+    noted: set[str] = field(default_factory=set)  # the members that somebody watches
+    index_names: dict[Positions, str] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)  # of indexes and orders
+
+    @property
+    def is_single(self) -> bool:
+        return not self.key
+
+    @property
+    def shown(self) -> str:
+        """What a user reads."""
+        return self.name.removesuffix("_")
+
+    def order(self, slice_at: Positions, key_at: int, only: Member | None = None) -> OrderLayout:
+        """The order by a column in slices, made if need be; ``only`` for the entries that one member has."""
+        which = slice_at, key_at, only.name if only else ""
+        if which not in self.orders:
+            which_entries = [self.name, *(["of", only.name] if only else []), "in_order_of", self.key[key_at].name]
+            name = named(*which_entries, *(["per", *(self.key[i].name for i in slice_at)] if slice_at else []))
+            name = unique(name, self.names)
+            self.orders[which] = OrderLayout(name, f"{camel(name)}Order", slice_at, key_at)
+        return self.orders[which]
+
+    def index_name(self, positions: Positions) -> str:
+        if positions not in self.index_names:
+            name = f"{self.type_name}By{''.join(camel(self.key[i].name) for i in positions)}"
+            self.index_names[positions] = f"{unique(name, self.names)}Index"
+        return self.index_names[positions]
+
+    def index(self, positions: Positions) -> str:
+        """The index for a slice with values at ``positions``, made if need be."""
+        if positions not in self.indexes:
+            self.indexes.append(positions)
+        return self.index_name(positions)
+
+
+@dataclass
+class Layout:
+    maps: list[MapLayout]
+    of: dict[str, tuple[MapLayout, Member]]
+
+    def __getitem__(self, view: str) -> tuple[MapLayout, Member]:
+        return self.of[view]
+
+    def map_of(self, view: str) -> str:
+        """The name of a view's map; what is no view stands for itself."""
+        return self.of[view][0].name if view in self.of else view
+
+
+def layout(program: Program, kinds: Kinds, nullable: Columns) -> Layout:
+    """The maps of a program's views; indexes are added by :func:`index_slices`."""
+    fields = {v.name: _fields(v, kinds, nullable) for v in program.views}
+    taken: set[str] = set()
+    maps = [_map(group, fields, kinds, taken) for group in _groups(program, fields)]
+    return Layout(maps, {m.view: (found, m) for found in maps for m in found.members})
+
+
+def index_slices(found: Layout, block: Block, written: frozenset[str] = frozenset()) -> None:
+    """Give every map the indexes that the loops of a block go through.
+
+    Where the same event adds an entry to a slice of a map and goes over that slice (``written`` names such maps), the
+    slice holds the entries of many events: its index is made for going over them.
+    """
+    for inner in blocks(block):
+        for step in inner:
+            if isinstance(step, Loop) and isinstance(step.source, View) and step.order is None:
+                names = step.source.inputs + step.source.outputs
+                positions = tuple(i for i, n in enumerate(names) if n in step.bound)
+                sliced, _ = found[step.source.name]
+                if positions:
+                    sliced.index(positions)
+                if positions and sliced.name in written:
+                    sliced.read_often.add(positions)
+            elif isinstance(step, (Loop, EachSlice, RangeSum, Runs, Extremum)):
+                _order(found, step)
+
+
+def _order(found: Layout, step: Loop | EachSlice | RangeSum | Runs | Extremum) -> None:
+    """Give a map the order that a step goes by; what it reads of it is known when the step is written."""
+    source = step.source
+    if not isinstance(source, View):
+        return
+    ordered, member = found[source.name]
+    names = source.outputs
+    at = tuple(i for i, n in enumerate(names) if n in step.bound)
+    match step:
+        case Loop(order=Order(key)) | RangeSum(order=Order(key)) | Runs(key=key):
+            ordered.order(at, names.index(key))
+        case EachSlice(key=key, summed=summed):
+            at = tuple(i for i, n in enumerate(names) if n != key and n not in summed)
+            ordered.order(at, names.index(key))
+        case Extremum(key=key):
+            ordered.order(at, names.index(key), member)
+
+
+def ordered_maps(found: Layout, block: Block) -> list[MapLayout]:
+    """The maps that a block reads in order."""
+    steps = (step for inner in blocks(block) for step in inner)
+    ordered = (s for s in steps if isinstance(s, (EachSlice, RangeSum, Runs, Extremum)) or _is_ordered_loop(s))
+    return list({m.name: m for s in ordered for m, _ in [found[s.source.name]]}.values())  # type: ignore[union-attr]
+
+
+def _is_ordered_loop(step: Step) -> bool:
+    return isinstance(step, Loop) and step.order is not None
+
+
+def _map(
+    group: list[ViewDefinition], fields: Mapping[str, tuple[Field, ...]], kinds: Kinds, maps: set[str]
+) -> MapLayout:
+    first = group[0]
+    taken: set[str] = set()
+    skeletons = {skeleton(v.definition): v for v in group if kinds.values[v.name] == COUNT}
+    names = {v.name: unique(identifier(v.name), taken) for v in group}
+    members = []
+    for view in group:
+        kind = kinds.values[view.name]
+        counter = skeletons.get(skeleton(view.definition)) if kind == REAL else None
+        members.append(Member(view.name, names[view.name], kind, names[counter.name] if counter else None))
+    members.sort(key=lambda m: -SIZES["RealSum" if m.kind == REAL else type_of(m.kind)][1])  # no gaps between them
+    name = unique("scalars_" if not fields[first.name] else identifier(first.name), maps)
+    return MapLayout(name, unique(camel(name), maps), fields[first.name], tuple(members), len(first.inputs))
+
+
+def _fields(view: ViewDefinition, kinds: Kinds, nullable: Columns) -> tuple[Field, ...]:
+    taken: set[str] = set()
+    names = [unique(identifier(v), taken) for v in view.inputs + view.outputs]
+    columns = zip(names, kinds.columns[view.name], nullable[view.name], strict=True)
+    return tuple(Field(name, kind, null) for name, kind, null in columns)
+
+
+# -- which views share a map -------------------------------------------------------------------------------------------
+
+
+def _groups(program: Program, fields: Mapping[str, tuple[Field, ...]]) -> list[list[ViewDefinition]]:
+    groups: list[list[ViewDefinition]] = []
+    places = {v.name: _places(v.name, program.triggers) for v in program.views}
+    replaced = {v.name: _replacing(v.name, program.triggers) for v in program.views}
+    for view in program.views:
+        for group in groups:
+            if all(_together(view, other, fields, places, replaced) for other in group):
+                group.append(view)
+                break
+        else:
+            groups.append([view])
+    return groups
+
+
+def _together(
+    a: ViewDefinition,
+    b: ViewDefinition,
+    fields: Mapping[str, tuple[Field, ...]],
+    places: Mapping[str, Mapping[str, object]],
+    replaced: Mapping[str, Mapping[str, object]],
+) -> bool:
+    """The same kinds of keys, refreshed by the same events at the same places, replaced whole by the same ones."""
+    mine, other = fields[a.name], fields[b.name]
+    if a.is_cache or b.is_cache or [(f.kind, f.nullable) for f in mine] != [(f.kind, f.nullable) for f in other]:
+        return False
+    if not mine:
+        return True
+    shared = places[a.name].keys() & places[b.name].keys()
+    agree = all(places[a.name][event] == places[b.name][event] for event in shared)
+    return bool(shared) and agree and replaced[a.name] == replaced[b.name]
+
+
+def _places(view: str, triggers: Iterable[Trigger]) -> dict[str, object]:
+    """Event ↦ the parameters of it at which a view is refreshed, "·" for what the statement finds itself."""
+    return {
+        f"{t.event.kind}{t.event.relation}": tuple(v if v in t.event.params else "·" for v in s.target.outputs)
+        for t in triggers
+        if t.event.kind != "Δ"
+        for s in t.statements
+        if s.target.name == view
+    }
+
+
+def _replacing(view: str, triggers: Iterable[Trigger]) -> dict[str, object]:
+    """Event ↦ the key of a view that it replaces whole: one loop over the map is for all that it replaces there."""
+    return {
+        f"{t.event.kind}{t.event.relation}": s.target.outputs
+        for t in triggers
+        for s in t.statements
+        if s.target.name == view and s.op == ":="
+    }
+
+
+def skeleton(q: Query) -> str:
+    """The query without its summed values and its names: equal for a sum and the count of its rows.
+
+    Names are given in the order in which the text has them. Two skeletons that should be equal may differ; then a sum
+    is just not known to be over nothing.
+    """
+    bare = _without_values(q)
+    order = [v for v in re.findall(r"[@\w.$]+", bare.text) if v in variables(bare)]
+    return rename(bare, {v: f"v{i}" for i, v in enumerate(dict.fromkeys(order))}).text
+
+
+def _without_values(q: Query) -> Query:
+    match q:
+        case Join(factors):
+            return join(*(_without_values(f) for f in factors if not isinstance(f, Value)))
+        case Sum():
+            return map_children(q, _without_values)
+        case _:
+            return q
+
+
+# -- memory ------------------------------------------------------------------------------------------------------------
+
+SIZES = {
+    "i64": (8, 8),
+    "i128": (16, 16),
+    "double": (8, 8),
+    "Real": (16, 8),
+    "RealSum": (24, 8),
+    "Text": (4, 4),
+    "bool": (1, 1),
+}
+HEAD = (8, 4)  # an entry's id, and whether it is to be swept
+CELL = (4, 4)  # of an entry's place in an index: one, or two where the entries of a slice are a list
+SLOT_BYTES = 22  # on average, in the table of keys and in that of each index with one entry a slice
+NODE_HEAD, NODE_ROOM, SMALLEST_ROOM = 16, 16, 4  # of a tree's nodes: bytes, places, and places where a tree is small
+NODE_USED = 11  # places on average: of nodes that are split in half when they are full, ln 2
+
+
+def entry_bytes(found: MapLayout) -> int:
+    """What one entry takes, without its places in the tables and orders."""
+    key = struct_size([_field_size(f) for f in found.key])
+    values = struct_size([SIZES["RealSum" if m.kind == REAL else type_of(m.kind)] for m in found.members])
+    if found.is_single:
+        return values[0]
+    cells = sum(1 if positions in found.read_often else 2 for positions in found.indexes)
+    return struct_size([HEAD, *[CELL] * cells, key, values])[0]
+
+
+def order_bytes(found: MapLayout, order: OrderLayout) -> int:
+    """What an order takes for each entry: a place in a leaf, and a share in the nodes above, of 1/u² + 1/u³ + … ."""
+    lanes = _lane_sizes(found, order)
+    place = _tree_place(found, order)
+    leaf = place + sum(value for value, _ in lanes)
+    inner = place + SIZES["i64"][0] + sum(above for _, above in lanes)
+    leaf_node, inner_node = (NODE_HEAD + NODE_ROOM * width for width in (leaf, inner))
+    return round(leaf_node / NODE_USED + inner_node / (NODE_USED * (NODE_USED - 1)))
+
+
+def slice_bytes(found: MapLayout, order: OrderLayout) -> int:
+    """What an order takes for each slice besides: a tree, its place among the others, and a leaf hardly used."""
+    key = struct_size([_field_size(found.key[i]) for i in order.slice_at])
+    tree = struct_size([(8, 8), (8, 8), *[(4, 4)] * (2 * len(order.lanes))])
+    cells = [CELL] * (2 * len(order.slice_indexes))
+    leaf = _tree_place(found, order) + sum(value for value, _ in _lane_sizes(found, order))
+    tables = SLOT_BYTES * (1 + len(order.slice_indexes))
+    return struct_size([HEAD, *cells, key, tree])[0] + tables + NODE_HEAD + SMALLEST_ROOM * leaf
+
+
+def _tree_place(found: MapLayout, order: OrderLayout) -> int:
+    """A key and the id of its entry."""
+    return SIZES[type_of(found.key[order.key_at].kind)][0] + CELL[0]
+
+
+def _lane_sizes(found: MapLayout, order: OrderLayout) -> list[tuple[int, int]]:
+    """Of each lane the value in a leaf; and above it the sum, a count and two bounds of each running sum."""
+    types = {m.name: type_of(m.kind) for m in found.members}
+    sizes = []
+    for member, running in order.lanes.items():
+        value = SIZES[types[member]][0]
+        bound = SIZES["double"][0] if types[member] == "Real" else value
+        sizes.append((value, value + CELL[0] * bool(running) + 2 * bound * len(running)))
+    return sizes
+
+
+def struct_size(fields: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    """Size and alignment of a C++ struct."""
+    size, alignment = 0, 1
+    for width, align in fields:
+        size = -(-size // align) * align + width
+        alignment = max(alignment, align)
+    return -(-size // alignment) * alignment, alignment
+
+
+def _field_size(f: Field) -> tuple[int, int]:
+    size = SIZES[type_of(f.kind)]
+    return struct_size([size, (1, 1)]) if f.nullable else size
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+#
+# What comes from a user ends in _, which no word of C++, of the runtime or of the emitter does; what the emitter makes
+# of it (table_orders) has a word in front and no _ at its end. So it does not matter what a user calls things.
+
+
+def identifier(name: str) -> str:
+    """A C++ name that still reads like the view or column; the alias of a table is left out."""
+    stem = re.sub(r"\W", "_", plain(name.rsplit(".", 1)[-1].lstrip("@$"))).strip("_").lower() or "v"
+    stem = re.sub(r"__+", "_", stem)
+    return f"v{stem}_" if stem[0].isdigit() else f"{stem}_"
+
+
+def plain(name: str) -> str:
+    """A relation or view as part of a C++ name; other letters than those of ASCII by their numbers."""
+    return "".join(c if c.isascii() else f"U{ord(c):x}U" for c in name)
+
+
+def named(*parts: str) -> str:
+    """A name that the emitter makes of words and of identifiers."""
+    return "_".join(part.removesuffix("_") for part in parts)
+
+
+def unique(stem: str, taken: set[str]) -> str:
+    name, i = stem, 1
+    while name in taken:
+        i += 1
+        name = f"{stem}{i}_" if stem.endswith("_") else f"{stem}_{i}"
+    taken.add(name)
+    return name
+
+
+def capital(name: str) -> str:
+    """The name of a type: no two for two names, as camel case would have for a_b and a__b."""
+    return name[:1].upper() + name[1:]
+
+
+def camel(name: str) -> str:
+    return "".join(part[:1].upper() + part[1:] for part in name.split("_"))

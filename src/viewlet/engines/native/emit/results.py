@@ -1,0 +1,129 @@
+"""Functions that read the rows of a SQL view off its maps, for results that are one pass over one view."""
+
+from __future__ import annotations
+
+from viewlet.algebra.query import View
+from viewlet.engines.native.emit.layout import index_slices
+from viewlet.engines.native.emit.nest import Nest
+from viewlet.engines.native.emit.terms import Cpp, Scope, Terms
+from viewlet.engines.native.emit.triggers import Triggers
+from viewlet.loops.lower import Scope as Bound
+from viewlet.loops.steps import Block, Emit, Extremum, Product
+from viewlet.program.kinds import BOOLEAN, COUNT, DOUBLE, NULL, TEXT, Exact, Inexact, Kind, Unfit
+from viewlet.program.trigger import Extreme, Result
+from viewlet.schema import Type
+
+
+def plan_reader(triggers: Triggers, result: Result) -> None:
+    """Give the maps the indexes that a reader goes through."""
+    if is_one_pass(result):
+        index_slices(triggers.layout, row_block(triggers, result))
+    if _is_looked_up(triggers, result):
+        index_slices(triggers.layout, row_block(triggers, result, key_variables(result)))
+
+
+def is_one_pass(result: Result) -> bool:
+    return result.rows is None or isinstance(result.rows, View)
+
+
+def reader(triggers: Triggers, result: Result) -> list[str] | None:
+    """The body of ``read_…``; None where the rows are more than the entries of one view, or a column is no cell."""
+    if not is_one_pass(result):
+        return None
+    nest = triggers.nest()
+    nest.names |= {"out", "program"}
+    try:
+        block = row_block(triggers, result)
+        triggers.put_in_order(nest, block)
+        nest.statement(block, {}, lambda steps, scope, _: _row(nest, triggers.terms, result, steps[0], scope))
+    except Unfit:
+        return None
+    return nest.out.lines
+
+
+def _is_looked_up(triggers: Triggers, result: Result) -> bool:
+    """Only the program itself knows the ends of its maps without a scan; other rows are found from outside."""
+    has_keys = isinstance(result.rows, View) and not triggers.layout[result.rows.name][0].is_single
+    return has_keys and bool(result.extremes)
+
+
+def reader_of_one(triggers: Triggers, result: Result) -> tuple[str, list[str]] | None:
+    """The type of a key, and the body of the ``read_…`` that takes the row of one; None where nobody asks for it."""
+    if not _is_looked_up(triggers, result):
+        return None
+    assert isinstance(result.rows, View)
+    nest, (found, _) = triggers.nest(), triggers.layout[result.rows.name]
+    nest.names |= {"out", "program", "given"}
+    scope = {v: nest.column("given", f) for v, f in zip(result.rows.outputs, found.key, strict=True)}
+    block = row_block(triggers, result, key_variables(result))
+    triggers.put_in_order(nest, block)
+    nest.statement(block, scope, lambda steps, scope, _: _row(nest, triggers.terms, result, steps[0], scope))
+    return f"{found.type_name}Key", nest.out.lines
+
+
+def key_variables(result: Result) -> frozenset[str]:
+    return frozenset(result.rows.outputs) if isinstance(result.rows, View) else frozenset()
+
+
+def row_block(triggers: Triggers, result: Result, given: frozenset[str] = frozenset()) -> Block:
+    """One Emit for each row; ``given`` are the key variables that have a value already."""
+    lowering = triggers.lowering
+
+    def row(scope: Bound, weight: Product) -> Block:
+        totals = tuple(lowering.total(name, q, scope) for name, q in result.lookups)
+        extremes = tuple(_extremum(e, scope.bound) for e in result.extremes)
+        return (*totals, *extremes, Emit((), weight, result.name))
+
+    start = Bound(given, frozenset())
+    return row(start, ()) if result.rows is None else lowering.query(result.rows, start, row)
+
+
+def _extremum(extreme: Extreme, bound: frozenset[str]) -> Extremum:
+    source = extreme.query
+    assert isinstance(source, View), f"{source.text} is not compiled"
+    given = frozenset(source.outputs) & bound - {extreme.key}
+    return Extremum(extreme.var, source, given, extreme.key, extreme.end == "greatest")
+
+
+def _row(nest: Nest, terms: Terms, result: Result, step: Emit, scope: Scope) -> None:
+    if result.having is None:
+        _columns(nest, terms, result, step, scope)
+        return
+    with nest.out.inside(f"if (holds({terms.term(result.having, scope, False).text}))"):
+        _columns(nest, terms, result, step, scope)
+
+
+def _columns(nest: Nest, terms: Terms, result: Result, step: Emit, scope: Scope) -> None:
+    for i, column in enumerate(result.columns):
+        value = cell(terms, terms.term(column.term, scope, False), column.type)
+        nest.out.add(f"out.null({i});" if value is None else f"out.put({i}, {value.text});")
+    if not result.distinct:
+        nest.out.add(f"out.weight({weight(terms, step, scope)});")
+    nest.out.add("out.end();")
+
+
+def weight(terms: Terms, step: Emit, scope: Scope) -> str:
+    """How often a row is there."""
+    return terms.to(terms.product(step.product, scope), COUNT).text
+
+
+def cell(terms: Terms, value: Cpp, type_: Type) -> Cpp | None:
+    """A value as a cell of its column; None for NULL itself."""
+    if value.kind == NULL:
+        return None
+    return terms.held(terms.bounded(value), _cell_kind(value.kind, type_), value.optional)
+
+
+def _cell_kind(kind: Kind, type_: Type) -> Kind:
+    match type_.kind, kind:
+        case "DOUBLE", (Exact() | Inexact()):
+            return DOUBLE
+        case "DECIMAL", Exact(scale, bits) if scale <= type_.scale:
+            return Exact(type_.scale, max(bits, 64))
+        case (("INTEGER" | "BIGINT" | "DATE" | "TIMESTAMP"), Exact(0, _)):
+            return kind
+        case "VARCHAR", _ if kind == TEXT:
+            return TEXT
+        case "BOOLEAN", _ if kind == BOOLEAN:
+            return BOOLEAN
+    raise Unfit(f"{kind} as {type_}")

@@ -1,0 +1,339 @@
+"""Triggers as C++ functions: each pass over the statements in its turn, then the maps are swept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+
+from viewlet.engines.native.emit.keys import each_entry, view_constant
+from viewlet.engines.native.emit.layout import (
+    Field,
+    Layout,
+    MapLayout,
+    Member,
+    index_slices,
+    named,
+    ordered_maps,
+    plain,
+)
+from viewlet.engines.native.emit.nest import Change, Nest, Sink, Temporary
+from viewlet.engines.native.emit.places import member_of, resolve_places
+from viewlet.engines.native.emit.terms import Cpp, Scope, Terms, type_of
+from viewlet.loops.fuse import Pass, passes
+from viewlet.loops.hoist import hoisted
+from viewlet.loops.infer import Kinds
+from viewlet.loops.lower import Lowering
+from viewlet.loops.lower import Scope as Bound
+from viewlet.loops.steps import Block, Emit
+from viewlet.program.kinds import ONE, REAL, Kind
+from viewlet.program.limits import KeyLimits
+from viewlet.program.text import statement_to_text
+from viewlet.program.trigger import Program, Statement, Trigger, ViewDefinition
+
+SIGN = "$sign"
+Plan = tuple[Block, tuple[Pass, ...]]  # totals for all statements, then the statements in passes
+
+
+@dataclass
+class Triggers:
+    """Writes the functions of a program; ``temporaries`` are the maps that they turned out to need."""
+
+    program: Program
+    layout: Layout
+    kinds: Kinds
+    lowering: Lowering
+    limits: Mapping[str, tuple[int, int]]
+    key_limits: Mapping[str, KeyLimits]
+    terms: Terms = field(default_factory=Terms)
+    temporaries: list[Temporary] = field(default_factory=list)
+    plans: dict[tuple[str, str, bool], Plan] = field(default_factory=dict)
+    fills: dict[str, Block] = field(default_factory=dict)
+    groups: Iterator[int] = field(default_factory=count)
+
+    def nest(self, params: tuple[str, ...] = ()) -> Nest:
+        columns = {v.name: v.outputs for v in self.program.views}
+        shared = self.layout, self.kinds, self.terms, self.temporaries, self.groups, self.limits, self.key_limits
+        return Nest(*shared, columns, frozenset(params))
+
+    def plan(self, trigger: Trigger, signed: bool) -> Plan:
+        """What a trigger does, and in which order; the maps get the indexes that it goes through."""
+        key = trigger.event.kind, trigger.event.relation, signed
+        if key not in self.plans:
+            params = frozenset(trigger.event.params)
+            turns = passes(self.program, trigger, self.lowering, SIGN if signed else "")
+            first, turns = hoisted(turns, params | {SIGN} if signed else params, self.layout.map_of)
+            targets = [s.target for s in trigger.statements if s.target.outputs and params.issuperset(s.target.outputs)]
+            written = frozenset(self.layout.map_of(target.name) for target in targets)
+            for block in (first, *(turn.block for turn in turns)):
+                index_slices(self.layout, block, written)
+            self.plans[key] = first, turns
+        return self.plans[key]
+
+    def trigger(self, trigger: Trigger, fields: tuple[Field, ...], signed: bool) -> list[str]:
+        """The body of the function for one event, or with a ``sign`` for an event and its opposite."""
+        params = trigger.event.params
+        first, turns = self.plan(trigger, signed)
+        nest = self.nest(params)
+        scope = {p: nest.column("event", f) for p, f in zip(params, fields, strict=True)}
+        if signed:
+            scope[SIGN] = Cpp("sign", ONE, counts=True)
+        nest.deleting = not signed and trigger.event.kind == "-"
+        if first:
+            self.terms.view = view_constant(trigger.statements[0].target.name)
+            nest.out.add("// what several statements add up")
+            self.put_in_order(nest, first)
+            scope |= nest.totals(first, scope)
+        alone = [(i, turn) for i, turn in enumerate(turns) if turn.collect and not replaces(turn)]
+        collected = {i: self.temporaries_of(i, trigger, turn) for i, turn in alone}
+        replaced = replaced_together(turns)
+        for i, turn in enumerate(turns):
+            if i in collected and turn.statements[0].buffered:
+                self.evaluate(nest, turn, collected[i], scope)
+        for i, turn in enumerate(turns):
+            if i in replaced:
+                self.replace(nest, replaced[i], params, scope)
+            if replaces(turn):
+                continue
+            self.comment(nest, turn, params)
+            self.terms.view = view_constant(turn.statements[0].target.name)
+            if not turn.collect:
+                self.put_in_order(nest, turn.block)
+                nest.statement(turn.block, scope, nest.add_to_view)
+                continue
+            if not turn.statements[0].buffered:
+                self.evaluate(nest, turn, collected[i], scope)
+            for statement in turn.statements:
+                self.apply(nest, statement, collected[i][statement.target.name], scope)
+        for found in self.layout.maps:
+            if found.orders and found.name in nest.written:
+                nest.out.add(f"{named('order', found.name)}(true);")
+        for name in sorted(nest.written):
+            nest.out.add(f"{name}.sweep();")
+        return resolve_places(nest)
+
+    def put_in_order(self, nest: Nest, block: Block) -> None:
+        """Before a map is read in order, its trees learn what changed."""
+        for found in ordered_maps(self.layout, block):
+            nest.out.add(f"{named('order', found.name)}();")
+
+    def comment(self, nest: Nest, turn: Pass, params: tuple[str, ...]) -> None:
+        """The calculus of the statements above their code."""
+        for statement in turn.statements:
+            for line in statement_to_text(statement, params).splitlines():
+                nest.out.add(f"// {line}")
+
+    # -- views that are replaced whole ---------------------------------------------------------------------------------
+
+    def replace(self, nest: Nest, turns: list[Pass], params: tuple[str, ...], scope: Scope) -> None:
+        """In place: all values become nothing, the new ones are added up. None of the views is read meanwhile."""
+        targets: dict[str, tuple[MapLayout, list[Member]]] = {}
+        for turn in turns:
+            self.comment(nest, turn, params)
+            self.put_in_order(nest, turn.block)
+            for statement in turn.statements:
+                found, member = self.layout[statement.target.name]
+                targets.setdefault(found.name, (found, []))[1].append(member)
+        for found, members in targets.values():
+            with self.each(nest, found) as entry:
+                nest.note(found, members, entry)
+                for member in members:
+                    self.clear(nest, member, entry)
+        for turn in turns:
+            self.terms.view = view_constant(turn.statements[0].target.name)
+            nest.statement(turn.block, scope, nest.add_to_replaced)
+        for found, members in targets.values():
+            with self.each(nest, found) as entry:
+                nest.settle(found, members, entry)
+
+    @contextmanager
+    def each(self, nest: Nest, found: MapLayout) -> Iterator[str]:
+        if found.is_single:
+            yield f"&{found.name}.only"
+            return
+        entry = nest.fresh(found.name)
+        with nest.out.inside(f"for ({each_entry(found, entry, (), {})})"):
+            yield entry
+
+    def clear(self, nest: Nest, member: Member, entry: str) -> None:
+        slot = f"{member_of(entry)}values.{member.name}"
+        nest.out.add(f"{slot}.clear();" if member.kind == REAL else f"{slot} = 0;")
+
+    # -- changes that are complete before they are applied -------------------------------------------------------------
+
+    def temporaries_of(self, i: int, trigger: Trigger, turn: Pass) -> dict[str, Temporary]:
+        return {s.target.name: self.into(i, trigger, s) for s in turn.statements}
+
+    def into(self, i: int, trigger: Trigger, statement: Statement) -> Temporary:
+        """What holds the change: a map with the target's key, or a variable where it has none."""
+        found, member = self.layout[statement.target.name]
+        kind = "insert" if trigger.event.kind == "+" else "delete"
+        name = named(
+            f"change_{i}_of", member.name, *([f"on_{kind}", plain(trigger.event.relation)] if found.key else [])
+        )
+        temporary = Temporary(name, found.key, member.kind)
+        if found.key:
+            self.temporaries.append(temporary)
+        return temporary
+
+    def evaluate(self, nest: Nest, turn: Pass, into: Mapping[str, Temporary], scope: Scope) -> None:
+        """The changes of a pass; several where each replaces a map whole."""
+        self.put_in_order(nest, turn.block)
+        for temporary in into.values():
+            cleared = f"{value_type(temporary.kind)} {temporary.name}{{}};"
+            nest.out.add(f"{temporary.name}.clear();" if temporary.key else cleared)
+        statement = turn.statements[0]
+        found, _ = self.layout[statement.target.name]
+        finite = statement.op == "+="
+        inputs = statement.target.inputs
+
+        def collect(steps: list[Emit], inside: Scope, _: object) -> None:
+            for step in steps:
+                self.terms.view = view_constant(step.view)
+                nest.collect(into[step.view], inputs + step.key, step.product, inside, finite=finite)
+
+        if not inputs:
+            nest.statement(turn.block, scope, collect)
+            return
+        started = into[statement.target.name]
+        nest.out.add(f"const i64 started_{started.name} = ++now;")
+        with self.held(nest, found, statement, started, scope) as given:
+            nest.statement(turn.block, {**scope, **given}, collect)
+
+    @contextmanager
+    def held(
+        self, nest: Nest, found: MapLayout, statement: Statement, into: Temporary, scope: Scope
+    ) -> Iterator[dict[str, Cpp]]:
+        """foreach x⃗_in do: over what a view cache held when the refresh began, where it agrees with the event."""
+        entry, of = nest.fresh("held"), named("held", found.name)
+        each = f"auto* {entry} = {of}.first(); {entry}; {entry} = {of}.next({entry})"
+        tests = [f"{entry}->values.there", f"{entry}->values.born < started_{into.name}"]
+        given = {}
+        for name, column in zip(statement.target.inputs, found.key, strict=False):
+            value = nest.column(f"{entry}->key", column)
+            if name in scope:
+                tests.append(nest.identical(scope[name], value))
+            given[name] = value
+        with nest.out.inside(f"for ({each})"), nest.out.inside(f"if ({' && '.join(tests)})"):
+            yield given
+
+    def apply(self, nest: Nest, statement: Statement, into: Temporary, scope: Scope) -> None:
+        found, member = self.layout[statement.target.name]
+        self.terms.view = view_constant(member.view)
+        if found.inputs:
+            self.refresh_cache(nest, statement, into, scope)
+        if found.is_single:
+            self.apply_single(nest, found, member, statement, into)
+            return
+        if statement.op == ":=" and not found.inputs:
+            e = nest.fresh("old")
+            with nest.out.inside(f"for (auto* {e} = {found.name}.first(); {e}; {e} = {found.name}.next({e}))"):
+                self.erase(nest, found, member, e)
+        c = nest.fresh("collected")
+        with (
+            nest.out.inside(f"for (auto* {c} = {into.name}.first(); {c}; {c} = {into.name}.next({c}))"),
+            nest.out.inside(f"if (!is_zero({c}->values.sum))"),
+        ):
+            nest.out.add(f"auto& entry = {found.name}.at({{{', '.join(f'{c}->key.{f.name}' for f in found.key)}}});")
+            nest.increase(found, member, "&entry", Change(f"{c}->values.sum"))
+
+    def apply_single(self, nest: Nest, found: MapLayout, member: Member, statement: Statement, into: Temporary) -> None:
+        if statement.op == ":=":
+            slot = f"{found.name}.only.values.{member.name}"
+            nest.note(found, [member], f"&{found.name}.only")
+            nest.out.add(f"{slot}.clear();" if into.kind == REAL else f"{slot} = 0;")
+        nest.increase(found, member, f"&{found.name}.only", Change(into.name))
+
+    def erase(self, nest: Nest, found: MapLayout, member: Member, entry: str) -> None:
+        slot = f"{entry}->values.{member.name}"
+        nest.note(found, [member], entry)
+        nest.out.add(f"{slot}.clear();" if member.kind == REAL else f"{slot} = 0;")
+        nest.out.add(f"{found.name}.doubt(*{entry});")
+        if found.orders:
+            nest.out.add(f"{found.name}.touch(*{entry});")
+        nest.written.add(found.name)
+
+    # -- view caches ---------------------------------------------------------------------------------------------------
+
+    def refresh_cache(self, nest: Nest, statement: Statement, into: Temporary, scope: Scope) -> None:
+        """What came in since the refresh began missed it and is dropped; it is filled again when read."""
+        found, member = self.layout[statement.target.name]
+        h, held = nest.fresh("late"), named("held", found.name)
+        with (
+            nest.out.inside(f"for (auto* {h} = {held}.first(); {h}; {h} = {held}.next({h}))"),
+            nest.out.inside(f"if ({h}->values.born > started_{into.name})"),
+        ):
+            self.erase_slice(nest, found, member, h)
+            nest.out.add(f"{h}->values.there = false;")
+            nest.out.add(f"{held}.doubt(*{h});")
+        nest.written.add(held)
+        if statement.op == ":=":
+            with self.held(nest, found, statement, into, scope) as given:
+                entry = next(iter(given.values())).text.split("->")[0]
+                self.erase_slice(nest, found, member, entry)
+
+    def erase_slice(self, nest: Nest, found: MapLayout, member: Member, held: str) -> None:
+        """All that a view cache holds for one tuple of inputs."""
+        index, e = found.index(tuple(range(found.inputs))), nest.fresh("old")
+        probe = ", ".join(f".{f.name} = {held}->key.{f.name}" for f in found.key[: found.inputs])
+        with nest.out.inside(
+            f"for (auto* {e} = {found.name}.first<{index}>({{{probe}}}); {e}; {e} = {found.name}.next<{index}>({e}))"
+        ):
+            self.erase(nest, found, member, e)
+
+    def fill(self, view: ViewDefinition) -> list[str]:
+        """The body of the function that computes what a view cache does not hold."""
+        found, member = self.layout[view.name]
+        nest = self.nest()
+        scope = {v: nest.column("given", f) for v, f in zip(view.inputs, found.key, strict=False)}
+        block = self.fill_block(view)
+        held = named("held", found.name)
+        nest.out.add(f"if (auto* known = {held}.find(given); known && known->values.there) return;")
+        nest.out.add(f"{held}.at(given).values = {{++now, true}};")
+        self.put_in_order(nest, block)
+        nest.statement(block, scope, self.filling(nest, found, member, view))
+        return nest.out.lines
+
+    def fill_block(self, view: ViewDefinition) -> Block:
+        if view.name not in self.fills:
+            assert view.fill is not None
+            given = Bound(frozenset(view.inputs), frozenset())
+            self.fills[view.name] = self.lowering.change(view.fill, view.outputs, given, view.name)
+            index_slices(self.layout, self.fills[view.name])
+        return self.fills[view.name]
+
+    def filling(self, nest: Nest, found: MapLayout, member: Member, view: ViewDefinition) -> Sink:
+        def fill(steps: list[Emit], scope: Scope, _: object) -> None:
+            self.terms.view = view_constant(view.name)
+            for step in steps:
+                with nest.out.inside(""):
+                    nest.out.add(f"auto& entry = {nest.make(found, view.inputs + step.key, scope)};")
+                    change = nest.change(step.product, member.kind, scope)
+                    nest.increase(found, member, "&entry", change, finite=True)  # what it holds is taken out row by row
+
+        return fill
+
+
+def replaces(turn: Pass) -> bool:
+    """All that the pass writes is replaced whole; a late increment is not."""
+    return turn.collect and turn.fusible and all(s.op == ":=" for s in turn.statements)
+
+
+def replaced_together(turns: tuple[Pass, ...]) -> dict[int, list[Pass]]:
+    """Passes in a row that replace views which none of them reads, by the place of the first."""
+    found: dict[int, list[Pass]] = {}
+    start: int | None = None
+    for i, turn in enumerate(turns):
+        if not replaces(turn):
+            start = None
+            continue
+        if start is None or any(turn.reads & other.writes or turn.writes & other.reads for other in found[start]):
+            start = i
+        found.setdefault(start, []).append(turn)
+    return found
+
+
+def value_type(kind: Kind) -> str:
+    """How a map holds multiplicities of a kind."""
+    return "RealSum" if kind == REAL else type_of(kind)

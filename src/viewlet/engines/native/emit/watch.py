@@ -1,0 +1,311 @@
+"""C++ that knows what changed: for each row of a SQL view and each entry of a map that is watched, what it was before.
+
+Before an entry changes for the first time since somebody asked, ``note_…`` keeps its value, and the rows that are read
+off it as they are then, by their keys. An answer compares these with what is there now, so its cost is that of the keys
+noted. One entry may be read by many rows (a total that all rows are compared with): all of them are noted then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from viewlet.algebra.query import Query, View, children
+from viewlet.engines.native.emit.declare import flag, quoted, shown_column, struct, table
+from viewlet.engines.native.emit.keys import each_entry, whole_key
+from viewlet.engines.native.emit.layout import Field, MapLayout, Member, capital, index_slices, named, plain
+from viewlet.engines.native.emit.nest import Nest
+from viewlet.engines.native.emit.results import cell, is_one_pass, key_variables, row_block, weight
+from viewlet.engines.native.emit.terms import Scope, type_of
+from viewlet.engines.native.emit.triggers import Triggers
+from viewlet.errors import Error
+from viewlet.loops.steps import Emit
+from viewlet.program.kinds import BOOLEAN, REAL, TEXT, Exact, Kind
+from viewlet.program.trigger import Program, Result
+
+WEIGHT = '{"weight", Sql::BIGINT, 0, 0, false}'
+WHAT = "Watch what, Rows& out"
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What a program must tell the changes of: rows of SQL views, and entries of maps (views of it, but no caches).
+
+    It is part of what is compiled: a program that watches nothing has no code for it. Whoever watches must ask: what is
+    noted, and texts that are only in there, stay until then.
+    """
+
+    results: tuple[str, ...] = ()
+    views: tuple[str, ...] = ()
+
+    def check(self, program: Program) -> None:
+        views = {v.name for v in program.views if not v.is_cache}
+        if missing := set(self.results) - {r.name for r in program.results} | set(self.views) - views:
+            raise Error(f"{', '.join(sorted(missing))}: no view of the program, or a cache; there is nothing to watch")
+
+
+UNWATCHED = Watched()
+
+
+@dataclass
+class Watching:
+    """Writes what a program needs for being watched: ``types`` before its struct, the rest into it."""
+
+    triggers: Triggers
+    results: tuple[Result, ...]
+    views: tuple[str, ...]
+    types: list[str] = field(default_factory=list)
+    members: list[str] = field(default_factory=list)
+    functions: list[str] = field(default_factory=list)
+    infos: list[str] = field(default_factory=list)
+
+    @staticmethod
+    def of(triggers: Triggers, watched: Watched) -> Watching:
+        """Planned: whoever writes to a map must know that it is watched, and what is looked up gets its indexes.
+
+        Results whose rows are more than one pass over one view are left out.
+        """
+        results = [triggers.program.result(name) for name in watched.results]
+        found = Watching(triggers, tuple(r for r in results if is_one_pass(r)), watched.views)
+        for result in found.results:
+            index_slices(triggers.layout, row_block(triggers, result, key_variables(result)))
+        for view in (*watched.views, *(source.view for r in found.results for source in sources(r))):
+            noted, member = triggers.layout[view]
+            noted.noted.add(member.name)
+        return found
+
+    def write(self, readable: tuple[str, ...]) -> Watched:
+        """What is watched in fact: of the results only those that have a reader."""
+        self.results = tuple(r for r in self.results if r.name in readable)
+        for result in self.results:
+            self.write_result(result)
+        for view in self.views:
+            self.write_view(view)
+        for found in self.triggers.layout.maps:
+            self.write_notes(found)
+        if self.infos:
+            self.write_whole()
+        return Watched(tuple(r.name for r in self.results), self.views)
+
+    # -- rows ----------------------------------------------------------------------------------------------------------
+
+    def write_result(self, result: Result) -> None:
+        name, key, row = plain(result.name), self.key_of_rows(result), f"{capital(plain(result.name))}Shown"
+        body, cells = self.shown(result)
+        self.types.append(struct(row, [f for f in cells if f is not None], f"a row of {result.name}") + "\n")
+        self.members.append(f"RowNotes<{key}, {row}> noted_rows_{name};")
+        self.describe(result.name, [shown_column(c) for c in result.columns])
+        show = f"[&](const {key}& key, Shown<{row}>& row) {{ show_{name}(key, row); }}"
+        self.function(f"show_{name}", f"[[maybe_unused]] const {key}& given, Shown<{row}>& shown", body)
+        self.function(f"keep_{name}", f"const {key}& key", [f"    noted_rows_{name}.note(faults, key, {show});"])
+        puts = [f"out.put({i + 1}, row.{f.name});" if f else f"out.null({i + 1});" for i, f in enumerate(cells)]
+        lines = [
+            *(f"    {named('order', found.name)}();" for found in self.maps_of(result) if found.orders),
+            f"    const auto show = {show};",
+            *_put(f"const {row}& row", puts),
+            f"    if (what == Watch::CHANGES) return noted_rows_{name}.changes(out, show, put);",
+            f"    if (what == Watch::FORGET) return noted_rows_{name}.before.clear();",
+            *self.each_row(result, lambda key: f"noted_rows_{name}.standing({key}, show, put);"),
+            f"    noted_rows_{name}.noted(put);",
+        ]
+        self.function(f"watch_rows_{name}", WHAT, lines)
+
+    def shown(self, result: Result) -> tuple[list[str], list[Field | None]]:
+        """The body of ``show_…``, and the cells of a row; None where a column is always NULL."""
+        nest, terms, cells = self.triggers.nest(), self.triggers.terms, dict[int, Field | None]()
+        nest.names |= {"shown", "given"}
+
+        def row(steps: list[Emit], scope: Scope, _: object) -> None:
+            condition = "" if result.having is None else f"if (holds({terms.term(result.having, scope, False).text}))"
+            with nest.out.inside(condition):
+                nest.out.add(f"shown.times = {'1' if result.distinct else weight(terms, steps[0], scope)};")
+                for i, column in enumerate(result.columns):
+                    value = cell(terms, terms.term(column.term, scope, False), column.type)
+                    cells[i] = None if value is None else Field(f"cell_{i}", value.kind, value.optional)
+                    if value is not None:
+                        nest.out.add(f"shown.row.cell_{i} = {value.text};")
+
+        nest.statement(row_block(self.triggers, result, key_variables(result)), self.given(nest, result), row)
+        return nest.out.lines, list(cells.values())
+
+    def given(self, nest: Nest, result: Result) -> Scope:
+        if not isinstance(result.rows, View):
+            return {}
+        found, _ = self.triggers.layout[result.rows.name]
+        return {v: nest.column("given", f) for v, f in zip(result.rows.outputs, found.key, strict=True)}
+
+    def each_row(self, result: Result, then: Callable[[str], str]) -> list[str]:
+        """For the key of each row that is there."""
+        if not isinstance(result.rows, View):
+            return [f"    {then('Keyless{}')}"]
+        found, member = self.triggers.layout[result.rows.name]
+        if found.is_single:
+            return [f"    if (!is_zero({found.name}.only.values.{member.name})) {then('Keyless{}')}"]
+        there = f"if (!is_zero(row->values.{member.name}))"
+        return [f"    for (auto* row : {found.name}.all())", f"        {there} {then('row->key')}"]
+
+    def key_of_rows(self, result: Result) -> str:
+        return _key_of(self.triggers.layout[result.rows.name][0]) if isinstance(result.rows, View) else "Keyless"
+
+    def maps_of(self, result: Result) -> list[MapLayout]:
+        found = [self.triggers.layout[source.view][0] for source in sources(result)]
+        return list({m.name: m for m in found}.values())
+
+    # -- entries -------------------------------------------------------------------------------------------------------
+
+    def write_view(self, view: str) -> None:
+        found, member = self.triggers.layout[view]
+        key, type_, noted = _key_of(found), _value_type(member), f"noted_values_{plain(view)}"
+        self.members.append(f"EntryNotes<{key}, {type_}> {noted};")
+        columns = [_column(f"k{i}", f.kind, True) for i, f in enumerate(found.key)]
+        self.describe(view, [*columns, _column("value", member.kind, False)])
+        puts = [f"out.put({i + 1}, key.{f.name});" for i, f in enumerate(found.key)]
+        entry = f"&{found.name}.only" if found.is_single else f"{found.name}.find(key)"
+        there = f"    for (auto* entry : {found.name}.all()) "
+        standing = f"{noted}.standing({'Keyless{}' if found.is_single else 'entry->key'}, value(entry), put);"
+        lines = [
+            f"    const auto value = [](auto* entry) {{ return entry ? {_value('entry->', member)} : {type_}{{}}; }};",
+            f"    const auto now = [&]([[maybe_unused]] const {key}& key) {{ return value({entry}); }};",
+            *_put(f"[[maybe_unused]] const {key}& key, {type_} value", [*puts, f"out.put({len(puts) + 1}, value);"]),
+            f"    if (what == Watch::CHANGES) return {noted}.changes(now, put);",
+            f"    if (what == Watch::FORGET) return {noted}.before.clear();",
+            f"    {standing.replace('(entry)', f'({entry})')}" if found.is_single else there + standing,
+            f"    {noted}.noted(put);",
+        ]
+        self.function(f"watch_values_{plain(view)}", WHAT, lines)
+
+    # -- notes ---------------------------------------------------------------------------------------------------------
+
+    def write_notes(self, found: MapLayout) -> None:
+        """The functions that are called before an entry changes; values without a key are told apart by member."""
+        if found.is_single:
+            for member in [m for m in found.members if m.name in found.noted]:
+                name = named(found.name, member.name)
+                self.members.append(f"bool marked_{name}{{}};")
+                lines = [f"    marked_{name} = true;", *self.notes(found, [member], "Keyless{}", f"{found.name}.only.")]
+                self.function(f"note_{name}", "", lines)
+        elif found.noted:
+            ids = named("marked", found.name)
+            self.members.append(f"Ids {ids};")
+            marked = ["    entry.head.noted = true;", f"    {ids}.push(entry.head.id);"]
+            lines = [*marked, *self.notes(found, list(found.members), "entry.key", "entry.")]
+            self.function(named("note", found.name), f"decltype({found.name})::Entry& entry", lines)
+
+    def notes(self, found: MapLayout, members: list[Member], key: str, entry: str) -> list[str]:
+        views = {m.view: m for m in members}
+        lines = [
+            f"    noted_values_{plain(v)}.note({key}, {_value(entry, views[v])});" for v in self.views if v in views
+        ]
+        for result in self.results:
+            touched = [source for source in sources(result) if source.view in views]
+            rows = dict.fromkeys(tuple(self.rows_of(result, source, found)) for source in touched)
+            lines += [line for block in rows for line in block]
+        return lines
+
+    def rows_of(self, result: Result, source: Source, found: MapLayout) -> list[str]:
+        """Note the rows that read an entry: those that agree with its key, as far as this is of their variables."""
+        note = f"keep_{plain(result.name)}"
+        if not isinstance(result.rows, View) or self.triggers.layout[result.rows.name][0].is_single:
+            return [f"    {note}(Keyless{{}});"]
+        nest, names = self.triggers.nest(), result.rows.outputs
+        target, member = self.triggers.layout[result.rows.name]
+        scope = {v: nest.column("entry.key", found.key[i]) for v, i in source.shared.items()}
+        positions = tuple(i for i, name in enumerate(names) if name in scope)
+        with nest.representable(target, names, positions, scope) as key:
+            if len(positions) == len(names):
+                nest.out.add(f"{note}({whole_key(target, key)});")
+            else:
+                with nest.out.inside(f"for ({each_entry(target, 'row', positions, key)})"):
+                    nest.out.add(f"if (!is_zero(row->values.{member.name})) {note}(row->key);")
+        return nest.out.lines
+
+    # -- the whole -----------------------------------------------------------------------------------------------------
+
+    def write_whole(self) -> None:
+        rows = [f"rows_{plain(r.name)}" for r in self.results]
+        watched = [*rows, *(f"values_{plain(view)}" for view in self.views)]
+        self.types += [*table("ResultInfo", "ALL_WATCHED", self.infos), ""]
+        self.members.append("static constexpr const ResultInfo* WATCHED = ALL_WATCHED;")
+        self.members.append(f"static constexpr u32 WATCHED_COUNT = {len(watched)};")
+        calls = [f"    if (index == {i}) watch_{name}(what, out);" for i, name in enumerate(watched)]
+        self.function("watch", f"u32 index, {WHAT}", [*calls, "    if (what == Watch::FORGET) unmark_all();"])
+        self.function("unmark_all", "", [f"    {line}" for m in self.triggers.layout.maps for line in _unmarked(m)])
+        noting = " || ".join(f"noted_{name}.before.size()" for name in watched)
+        self.functions.append(f"bool is_noting() const {{ return {noting}; }}")
+
+    def describe(self, name: str, columns: list[str]) -> None:
+        """The columns of an answer."""
+        number, cells = len(self.infos), [WEIGHT, *columns]
+        self.types += [*table("ResultColumn", f"watch_columns_{number}", cells), ""]
+        self.infos.append(f"{{{quoted(name)}, watch_columns_{number}, {len(cells)}}}")
+
+    def function(self, name: str, given: str, body: list[str]) -> None:
+        self.functions.append("\n".join([f"VIEWLET_COLD void {name}({given}) {{", *body, "}"]))
+
+
+# -- what rows are read off --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Source:
+    """A view that the rows of a result are read off; ``shared``: variables of the rows ↦ where it has them."""
+
+    view: str
+    shared: Mapping[str, int]
+
+
+def sources(result: Result) -> Iterator[Source]:
+    """Of a query that is more than a view nothing is known: what changes in it may be in every row."""
+    summed = {e.query: e.key for e in result.extremes}
+    for query in result.reads:
+        if isinstance(query, View):
+            yield Source(query.name, {v: i for i, v in enumerate(query.outputs) if v != summed.get(query)})
+        else:
+            yield from (Source(view, {}) for view in _views(query))
+
+
+def _views(query: Query) -> Iterator[str]:
+    if isinstance(query, View):
+        yield query.name
+    for child in children(query):
+        yield from _views(child)
+
+
+# -- C++ ---------------------------------------------------------------------------------------------------------------
+
+
+def _put(given: str, cells: list[str]) -> list[str]:
+    """The function that writes one line of an answer."""
+    lines = [f"        {line}" for line in ("out.put(0, times);", *cells, "out.end();")]
+    return [f"    const auto put = [&](i64 times, {given}) {{", *lines, "    };"]
+
+
+def _unmarked(found: MapLayout) -> list[str]:
+    if found.is_single:
+        return [f"{named('marked', found.name, m.name)} = false;" for m in found.members if m.name in found.noted]
+    return [f"unmark({found.name}, {named('marked', found.name)});"] if found.noted else []
+
+
+def _key_of(found: MapLayout) -> str:
+    return "Keyless" if found.is_single else f"{found.type_name}Key"
+
+
+def _value_type(member: Member) -> str:
+    return "double" if member.kind == REAL else type_of(member.kind)
+
+
+def _value(entry: str, member: Member) -> str:
+    return f"{entry}values.{member.name}{'.value().hi' if member.kind == REAL else ''}"
+
+
+def _column(name: str, kind: Kind, nullable: bool) -> str:
+    """A column of an answer: DATE and TIMESTAMP are the integers that they are as keys."""
+    return f'{{"{name}", {_sql(kind)}, {flag(nullable)}}}'
+
+
+def _sql(kind: Kind) -> str:
+    if isinstance(kind, Exact):
+        return "Sql::BIGINT, 0, 0" if kind.scale == 0 and type_of(kind) == "i64" else f"Sql::DECIMAL, 38, {kind.scale}"
+    if kind in (TEXT, BOOLEAN):
+        return f"Sql::{'VARCHAR' if kind == TEXT else 'BOOLEAN'}, 0, 0"
+    return "Sql::DOUBLE, 0, 0"

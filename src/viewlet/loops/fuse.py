@@ -1,0 +1,215 @@
+"""Fusion: statements of one trigger that begin with the same reads and tests are done in one pass.
+
+Q₁ += S ⋈ A and Q₂ += S ⋈ B go over S once. That is right where neither reads what the other writes, nor stands a
+statement between them that one of the two must not pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import count
+
+from viewlet.algebra.query import Query, Value, View, atoms, join, negate
+from viewlet.algebra.terms import Var
+from viewlet.loops.lower import Lowering, Scope
+from viewlet.loops.names import DEFINE, Names, bound_names, columns_of, renamed
+from viewlet.loops.steps import (
+    Block,
+    EachSlice,
+    Extremum,
+    Get,
+    Let,
+    Loop,
+    Nonzero,
+    RangeSum,
+    Runs,
+    Same,
+    Step,
+    Test,
+    Total,
+)
+from viewlet.program.trigger import Program, Statement, Trigger
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Statements done together. ``collect``: the change is complete before any of it is applied."""
+
+    statements: tuple[Statement, ...]
+    block: Block
+    collect: bool
+    reads: frozenset[str]  # views, and those that fill the view caches among them
+
+    @property
+    def fusible(self) -> bool:
+        """What is collected stays alone unless it reads new versions, and of its own map only what it changes."""
+        return not self.collect or all(
+            s.reads_new and not s.buffered and not s.target.inputs and (s.late or s.target.name not in self.reads)
+            for s in self.statements
+        )
+
+    @property
+    def writes(self) -> frozenset[str]:
+        return frozenset(statement.target.name for statement in self.statements)
+
+
+def passes(program: Program, trigger: Trigger, lowering: Lowering, sign: str = "") -> tuple[Pass, ...]:
+    """The statements of a trigger in an order that is right, those fused that can be.
+
+    ``sign`` names a variable, 1 or -1, that every change is multiplied by: see :func:`differ_in_sign`.
+    """
+    done: list[Pass] = []
+    numbers = count()
+    for statement in trigger.statements:
+        scope = trigger_scope(program, trigger, statement)
+        expression = statement.expression
+        if sign and not statement.reads_new:
+            expression = join(expression, Value(Var(sign)))
+            scope = scope.having(frozenset({sign}), frozenset({sign}))
+        block = lowering.change(expression, statement.target.outputs, scope, statement.target.name)
+        reads, target = _reads(expression, program), program.view(statement.target.name)
+        collect = statement.buffered or statement.op == ":=" or target.is_cache or target.name in reads
+        _place(done, Pass((statement,), block, collect, reads), numbers)
+    return tuple(done)
+
+
+def differ_in_sign(insert: Trigger, delete: Trigger) -> bool:
+    """Deleting does the opposite of inserting: every increment is linear, and what is replaced is computed alike."""
+    return (
+        insert.event.params == delete.event.params
+        and len(insert.statements) == len(delete.statements)
+        and all(
+            (a.target, a.op, a.buffered, a.late) == (b.target, b.op, b.buffered, b.late)
+            and b.expression == (a.expression if a.reads_new else negate(a.expression))
+            for a, b in zip(insert.statements, delete.statements, strict=True)
+        )
+    )
+
+
+def trigger_scope(program: Program, trigger: Trigger, statement: Statement) -> Scope:
+    """What is bound where a statement starts: the event's row, and the inputs of the view cache it refreshes."""
+    columns = program.relation(trigger.event.relation).columns if trigger.event.params else ()
+    solid = [p for p, c in zip(trigger.event.params, columns, strict=True) if not c.nullable]
+    return Scope(frozenset(trigger.event.params) | frozenset(statement.target.inputs), frozenset(solid))
+
+
+def _place(done: list[Pass], new: Pass, numbers: Iterator[int]) -> None:
+    """Into the latest pass that begins alike and that nothing keeps the statement from joining, else at the end."""
+    if new.fusible:
+        for i in range(len(done) - 1, -1, -1):
+            if _conflict(done[i], new):
+                break
+            if not done[i].fusible or done[i].collect != new.collect:
+                continue
+            taken = frozenset(bound_names(done[i].block))
+            fresh = {v: f"{v}${next(numbers)}" for v in sorted(set(bound_names(new.block)) & taken)}
+            block = merged(done[i].block, renamed(new.block, fresh))
+            if block is not None:
+                together = done[i].statements + new.statements
+                done[i] = Pass(together, block, new.collect, done[i].reads | new.reads)
+                return
+    at = len(done)
+    while not new.collect and at > 0 and done[at - 1].collect and not _conflict(done[at - 1], new):
+        at -= 1  # so that what is replaced whole stands together
+    done.insert(at, new)
+
+
+def _conflict(a: Pass, b: Pass) -> bool:
+    if a.writes & b.reads or b.writes & a.reads:
+        return True
+    return bool(a.writes & b.writes) and (a.collect or b.collect)
+
+
+def _reads(q: Query, program: Program) -> frozenset[str]:
+    found: frozenset[str] = frozenset()
+    new = frozenset(a.name for a in atoms(q) if isinstance(a, View))
+    while new:
+        found |= new
+        fills = (program.view(name).fill for name in new)
+        new = frozenset(a.name for fill in fills if fill for a in atoms(fill) if isinstance(a, View)) - found
+    return found
+
+
+# -- blocks ------------------------------------------------------------------------------------------------------------
+
+
+def merged(a: Block, b: Block) -> Block | None:
+    """Both blocks with their common beginning once; None where they begin differently. Their names are distinct."""
+    for i, step in enumerate(a):
+        found = _shared(step, b[0]) if b else None
+        if found is None:
+            continue
+        names, head = found
+        rest = renamed(b[1:], names)
+        if isinstance(head, DEFINE):
+            return (*a[:i], head, *_either(a[i + 1 :], rest))
+        return (*a[:i], head, *a[i + 1 :], *rest)
+    return None
+
+
+def _either(a: Block, b: Block) -> Block:
+    together = merged(a, b) if a and b else None
+    return a + b if together is None else together
+
+
+def _shared(a: Step, b: Step) -> tuple[Names, Step] | None:
+    """One step for two that do the same, and what the second one's names are called in it."""
+    match a, b:
+        case (Test(), Test()) if (a.compare, a.nullable, a.plain) == (b.compare, b.nullable, b.plain):
+            return {}, replace(a, body=_either(a.body, b.body))
+        case (Same(), Same()) if (a.var, a.term, a.plain) == (b.var, b.term, b.plain):
+            return {}, replace(a, body=_either(a.body, b.body))
+        case (Let(), Let()) if (a.term, a.plain) == (b.term, b.plain):
+            return {b.var: a.var}, a
+        case (Get(), Get()) if a.source == b.source:
+            return {}, replace(a, body=_either(a.body, renamed(b.body, {b.value: a.value})))
+        case (Loop(), Loop()) if a.source.name == b.source.name and type(a.source) is type(b.source):
+            names = _same_loop(a, b)
+            return None if names is None else ({}, replace(a, body=_either(a.body, renamed(b.body, names))))
+        case (EachSlice(), EachSlice()) if a.source.name == b.source.name:
+            names = _same_slices(a, b)
+            return None if names is None else ({}, replace(a, body=_either(a.body, renamed(b.body, names))))
+        case (RangeSum() | Runs() | Extremum(), RangeSum() | Runs() | Extremum()):
+            return ({b.var: a.var}, a) if _alike((a,), (b,)) else None
+        case (Nonzero(), Nonzero()) if a.var == b.var:
+            return {}, replace(a, body=_either(a.body, b.body))
+        case (Total(), Total()):
+            names = {b.var: a.var}
+            return (names, a) if _alike(a.body, renamed(b.body, names)) else None
+    return None
+
+
+def _same_loop(a: Loop, b: Loop) -> Names | None:
+    """The variables of the second loop by their names in the first, where both go over the same entries."""
+    names = _same_columns(a, b)
+    if names is None:
+        return None
+    names[b.value] = a.value
+    empty = tuple(renamed((replace(loop, body=()),), named) for loop, named in ((a, {}), (b, names)))
+    return names if _alike(*empty) else None
+
+
+def _same_slices(a: EachSlice, b: EachSlice) -> Names | None:
+    names = _same_columns(a, b)
+    same = names is not None and renamed((replace(b, body=()),), names) == (replace(a, body=()),)
+    return names if same else None
+
+
+def _same_columns(a: Loop | EachSlice, b: Loop | EachSlice) -> dict[str, str] | None:
+    """The open columns of ``b`` by their names in ``a``, where both have the same ones open."""
+    names: dict[str, str] = {}
+    for mine, other in zip(columns_of(a.source), columns_of(b.source), strict=True):
+        if (mine in a.bound) != (other in b.bound) or (mine in a.bound and mine != other):
+            return None
+        if other not in b.bound and names.setdefault(other, mine) != mine:
+            return None
+    return names if len(set(names.values())) == len(names) else None
+
+
+def _alike(a: Block, b: Block) -> bool:
+    """Equal but for the names bound inside."""
+    if len(a) != len(b):
+        return False
+    names = dict(zip(bound_names(b), bound_names(a), strict=False))
+    return renamed(b, names) == a

@@ -1,0 +1,221 @@
+"""From the user's DataFrames to rows that know their cell: what a cell reads of a relation, its op, and where it goes.
+
+All relations share one narrow schema, so that one shuffle carries them: ``cell`` (where there are several), ``copy``
+(which of the grid's copies of a relation the row is for, where there are several), ``op`` (how often it comes,
+negative: goes), and *slots*. The k-th column of a type goes into that type's k-th slot, whatever relation it is from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from viewlet.cells.routing import Copy, Grid, Routing
+from viewlet.engines.native.engine import MOST_COPIES
+from viewlet.errors import Error
+from viewlet.schema import BIGINT, INTEGER, Relation, Type
+from viewlet.schema import Column as Declared
+
+OP = "op"
+
+
+@dataclass(frozen=True)
+class Slots:
+    """Which column of the routed rows holds which column of a copy."""
+
+    types: tuple[Type, ...]
+    places: Mapping[str, tuple[int, ...]]  # by copy, in the order of its columns
+
+    def names(self, copy: str) -> list[str]:
+        return [f"s{place}" for place in self.places[copy]]
+
+
+def slots_of(copies: Mapping[str, tuple[Type, ...]]) -> Slots:
+    """The fewest slots that hold a row of any copy.
+
+    >>> slots_of({"a": (BIGINT, INTEGER), "b": (INTEGER, INTEGER)}).places
+    {'a': (0, 1), 'b': (1, 2)}
+    """
+    slots: list[Type] = []
+    places = {}
+    for name, types in copies.items():
+        taken: list[int] = []
+        for type_ in types:
+            free = [i for i, slot in enumerate(slots) if slot == type_ and i not in taken]
+            if not free:
+                slots.append(type_)
+            taken.append(free[0] if free else len(slots) - 1)
+        places[name] = tuple(taken)
+    return Slots(tuple(slots), places)
+
+
+def route(grid: Grid, slots: Slots, relations: Mapping[str, Relation], sources: Mapping[str, DataFrame]) -> DataFrame:
+    """Every source's rows, once for each cell that they belong to. Each source is read once, copies or not."""
+    copies: dict[str, dict[int, Copy]] = {}
+    for number, copy in enumerate(grid.copies):
+        copies.setdefault(copy.relation, {})[number] = copy
+    routed = [
+        _routed(grid, slots, relations[name], its, sources[name]) for name, its in copies.items() if name in sources
+    ]
+    return reduce(DataFrame.unionAll, routed)
+
+
+def without_the_obvious(grid: Grid, rows: DataFrame) -> DataFrame:
+    """A column that always says the same costs as much as any other: it is left out."""
+    return rows.drop(*(["cell"] if grid.cells == 1 else []), *(["copy"] if len(grid.copies) == 1 else []))
+
+
+def _routed(grid: Grid, slots: Slots, relation: Relation, copies: Mapping[int, Copy], source: DataFrame) -> DataFrame:
+    op = _op(source, relation)
+    rows = [
+        [cell.alias("cell"), F.lit(number).alias("copy"), op.alias(OP), *_filled(slots, relation, copy, source)]
+        for number, copy in copies.items()
+        for cell in _cells(grid.routing(copy), relation, _given(source))
+    ]
+    if len(rows) == 1:
+        return source.select(*rows[0]).where(F.col(OP) != 0)
+    if len(copies) == 1:  # they differ by their cells alone
+        cells = F.explode(F.array(*(row[0] for row in rows))).alias("cell")
+        return source.select(cells, *rows[0][1:]).where(F.col(OP) != 0)
+    several = F.explode(F.array(*(F.struct(*row) for row in rows))).alias("row")
+    return source.where(op != 0).select(several).select("row.*")
+
+
+def _filled(slots: Slots, relation: Relation, copy: Copy, source: DataFrame) -> list[Column]:
+    """The columns of a copy in their slots, and nothing in the others."""
+    given = _given(source)
+    read = [c for c in relation.columns if c.name in copy.columns]
+    slot_of = dict(zip(slots.places[copy.name], read, strict=True))
+
+    def value(place: int, type_: Type) -> Column:
+        if place not in slot_of:
+            return F.lit(None).cast(spark_type(type_))
+        return _cell_value(slot_of[place], given[slot_of[place].name], relation)
+
+    return [value(place, type_).alias(f"s{place}") for place, type_ in enumerate(slots.types)]
+
+
+def _cells(routing: Routing, relation: Relation, given: Mapping[str, T.DataType]) -> list[Column]:
+    """Σ coordinate × stride: a hash where the row has the dimension's column, every coordinate where it lacks it."""
+    hashed: Column = F.lit(0)
+    for term in routing.terms:
+        column = relation.column(term.column)
+        assert column is not None, f"{relation.name} is routed by {term.column}, which it does not have"
+        value = _cell_value(column, given[term.column], relation)
+        coordinate = F.pmod(F.xxhash64(_hashable(value, term.type)), F.lit(term.share)).cast("int")
+        hashed = hashed + coordinate * term.stride
+    return [hashed if offset == 0 else hashed + offset for offset in routing.offsets]
+
+
+def _hashable(column: Column, type_: Type) -> Column:
+    """Equal values of a dimension hash alike, whatever the types of the columns that hold them."""
+    common = column.cast(spark_type(type_))
+    if type_.kind != "DOUBLE":
+        return common
+    return F.when(F.isnan(common), F.lit(float("nan"))).otherwise(common + F.lit(0.0))  # one NaN, and one zero
+
+
+# -- types -------------------------------------------------------------------------------------------------------------
+
+_SPARK_TYPES: dict[str, T.DataType] = {
+    "BOOLEAN": T.BooleanType(),
+    "INTEGER": T.IntegerType(),
+    "BIGINT": T.LongType(),
+    "DOUBLE": T.DoubleType(),
+    "DATE": T.DateType(),
+    "TIMESTAMP": T.TimestampNTZType(),
+    "VARCHAR": T.StringType(),
+}
+_DIGITS: dict[type[T.DataType], int] = {T.ByteType: 3, T.ShortType: 5, T.IntegerType: 10, T.LongType: 19}
+
+
+def spark_type(type_: Type) -> T.DataType:
+    return T.DecimalType(type_.precision, type_.scale) if type_.kind == "DECIMAL" else _SPARK_TYPES[type_.kind]
+
+
+def check_source(relation: Relation, source: DataFrame) -> None:
+    """Refuse a DataFrame that lacks a column, or has one that its declared type cannot take without loss."""
+    given = _given(source)
+    if relation.column(OP) is not None:
+        raise Error(f"{relation.name} has a column op, which says on Spark whether a row comes or goes: rename it")
+    for column in relation.columns:
+        if column.name not in given:
+            there = ", ".join(given)
+            raise Error(f"the source of {relation.name} has no column {column.name}; it has {there}")
+        if not _takes(column.type, given[column.name]):
+            raise Error(
+                f"the source of {relation.name} has {column.name} as {given[column.name].simpleString()}, which "
+                f"{column.type} does not take without loss: cast it in the DataFrame, or declare another type"
+            )
+    if OP in given and not isinstance(given[OP], T.IntegralType):
+        kind = given[OP].simpleString()
+        raise Error(f"the source of {relation.name} has op as {kind}; it is +1, -1 or another integer")
+
+
+def named(column: str) -> Column:
+    """A column by its very name, whatever is in it."""
+    return F.col(f"`{column.replace('`', '``')}`")
+
+
+def events(relation: Relation, source: DataFrame) -> DataFrame:
+    """The relation's columns and op, in one order for all sources of a relation."""
+    return source.select(*(named(c.name) for c in relation.columns), _op(source, relation).alias(OP))
+
+
+def cell_rows(relation: Relation, columns: Collection[str], source: DataFrame) -> DataFrame:
+    """Some columns as cells get them, whatever their types in the source, and op."""
+    given = _given(source)
+    read = [_cell_value(c, given[c.name], relation) for c in relation.columns if c.name in columns]
+    names = [value.alias(f"c{place}") for place, value in enumerate(read)]
+    return source.select(*names, _op(source, relation).alias(OP))
+
+
+def _given(source: DataFrame) -> dict[str, T.DataType]:
+    """Spark, like SQL, does not tell large letters from small ones."""
+    return {f.name.lower(): f.dataType for f in source.schema.fields}
+
+
+def _takes(type_: Type, given: T.DataType) -> bool:
+    match type_.kind, given:
+        case (("INTEGER" | "BIGINT"), T.IntegralType()):
+            return True  # a value that does not fit is found when it comes
+        case "DOUBLE", (T.FloatType() | T.DoubleType() | T.ByteType() | T.ShortType() | T.IntegerType()):
+            return True
+        case "DECIMAL", T.DecimalType():
+            whole = given.precision - given.scale
+            return given.scale <= type_.scale and whole <= type_.precision - type_.scale
+        case "DECIMAL", T.IntegralType():
+            return _DIGITS[type(given)] <= type_.precision - type_.scale
+        case "TIMESTAMP", (T.TimestampNTZType() | T.TimestampType()):
+            return True  # the latter as the session's time zone shows it
+        case "VARCHAR", (T.StringType() | T.CharType() | T.VarcharType()):
+            return True
+        case _:
+            return type(given) is type(spark_type(type_)) and type_.kind != "DECIMAL"
+
+
+def _cell_value(column: Declared, given: T.DataType, relation: Relation) -> Column:
+    """The column as its declared type. A number too large stops the batch, also where Spark's casts would wrap it."""
+    value, target = named(column.name), spark_type(column.type)
+    if column.type not in (INTEGER, BIGINT) or _DIGITS[type(given)] <= _DIGITS[type(target)]:
+        return value.cast(target)
+    too_large = F.concat(
+        F.lit(f"{relation.name}.{column.name}: "), value.cast("string"), F.lit(f" does not fit {column.type}")
+    )
+    return F.when(value.isNull() | value.between(-(2**31), 2**31 - 1), value.cast(target)).otherwise(
+        F.raise_error(too_large).cast(target)
+    )
+
+
+def _op(source: DataFrame, relation: Relation) -> Column:
+    if OP not in _given(source):
+        return F.lit(1).cast("long")
+    given = F.col(OP).cast("long")
+    what = F.coalesce(given.cast("string"), F.lit("NULL"))
+    text = F.concat(F.lit(f"{relation.name}.op is "), what, F.lit("; it is +1 (insert), -1 (delete), or how often"))
+    return F.when(given.between(-MOST_COPIES, MOST_COPIES), given).otherwise(F.raise_error(text).cast("long"))

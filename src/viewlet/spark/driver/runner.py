@@ -1,0 +1,267 @@
+"""One micro-batch after the other: run the cells, then say which of their files count.
+
+Spark's own offset and commit logs say which batches there are. The manifest of a batch says what they came to; it is
+written when all of it is durable and before Spark commits. A batch that Spark runs again starts from the manifest
+before it; where it was done already, over the same offsets, the cells have nothing left to do. Over others it is
+refused.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from viewlet.durable.chain import Chain, Manifest
+from viewlet.durable.manifest import clean, newest_manifest, publish, read_manifest, write_manifest
+from viewlet.durable.store import Store, digest
+from viewlet.errors import LONGEST, CorruptError, Error
+from viewlet.spark.driver.offsets import keep_offsets, noted_offsets, refuse_another_batch
+from viewlet.spark.driver.route import OP
+from viewlet.spark.pipeline import Works
+from viewlet.spark.process.client import Answer
+from viewlet.spark.task.feed import LOST, Message, Turn, answers, apply_handed_over, feed_merge_cells
+from viewlet.spark.task.stage import DONE, OUTPUT, TURN, cell_stage, hand_over_stage, merge_stage
+
+OPENING, HISTORY = -2, -1  # the batches before Spark's first: static tables, and what was there before the stream
+ATTEMPTS = 5  # at a batch
+GIVEN_UP = "indeterminate output"  # says Spark where part of a job would see other rows than the rest
+TASKS_TO_A_CORE = 4  # where tasks take what they read to the cells: several even out, many only cost
+SETTINGS = {  # of the query's session
+    # without a limit in bytes, Spark does not add up the bytes of an Arrow batch at every row: a third of a task's time
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+    # so that even with texts of 200,000 letters each a batch stays below what Arrow can hold
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    # nothing to adapt, and each shuffle would be a job of its own: as Spark has it for streams anyway
+    "spark.sql.adaptive.enabled": "false",
+}
+STOPPED = re.compile(r"Interrupted(?:IO)?Exception|ClosedByInterruptException|cancelled job group")
+SPARKS_WORDS = "py4j.protocol.Py4JJavaError: An error occurred while calling"
+CLEAN_EVERY = 20  # batches: looking for files to delete lists directories
+REMEMBERED = 1000  # batches' progress, in memory
+
+
+def apply_settings(spark: SparkSession) -> None:
+    for setting, value in SETTINGS.items():
+        spark.conf.set(setting, value)
+
+
+@dataclass
+class Runner:
+    """The function that ``foreachBatch`` calls, wherever the driver of the query is."""
+
+    works: Works
+    checkpoint: str
+    retain: int
+    planned: bool  # the stream's own plan hands rows over to the cells: what it gives says what they hold
+    last: Manifest | None = None
+    named: dict[int, frozenset[str]] = field(default_factory=dict)  # by batch: the files that its manifest names
+    recent: deque[Mapping[str, Any]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+
+    def __call__(self, rows: DataFrame, batch: int) -> None:
+        with _short_if_stopped():
+            self._take(rows, batch)
+
+    def _take(self, rows: DataFrame, batch: int) -> None:
+        store = Store(self.works.run.store)
+        noted = noted_offsets(self.checkpoint, batch)
+        manifest = _done(store, batch, digest(noted.encode()))
+        if manifest is None:
+            manifest = self._run(store, rows, batch, noted)
+            write_manifest(store, manifest)
+        else:
+            _run_for_spark(rows, planned=self.planned)
+            publish(store, manifest)  # the attempt before may have died just before it did
+        self.last = manifest
+        self.named[batch] = manifest.files()
+        self.recent.append(manifest.progress)
+        if batch % CLEAN_EVERY == CLEAN_EVERY - 1:
+            clean(store, batch - 1, self.retain, self.named)
+
+    def _run(self, store: Store, rows: DataFrame, batch: int, noted: str) -> Manifest:
+        """Spark's note is forced to the disk meanwhile: once the batch counts, it must not be lost."""
+        if not self.planned:  # through Connect a batch is planned in the session that started the query
+            apply_settings(rows.sparkSession)
+        before, offsets = self._before(store, batch), digest(noted.encode())
+        with ThreadPoolExecutor(1) as meanwhile:
+            kept = meanwhile.submit(keep_offsets, self.checkpoint, batch, noted)
+            done = run_batch(rows, self.works, before, batch, offsets, planned=self.planned)
+            kept.result()
+        return replace(done, noted=noted)
+
+    def _before(self, store: Store, batch: int) -> Manifest:
+        if self.last is not None and max(self.last.batch, HISTORY) == batch - 1:
+            return self.last
+        found = read_manifest(store, batch - 1) if batch > 0 else newest_manifest(store, HISTORY)
+        if found is None:
+            raise CorruptError(
+                f"Spark goes on with batch {batch}, but {store.uri} has no state of the batch before it: restore the "
+                f"checkpoint as a whole, or start with a new one"
+            )
+        return found
+
+
+@contextmanager
+def _short_if_stopped() -> Iterator[None]:
+    """Spark knows by its text that a batch failed because the query was stopped in the middle of it.
+
+    It looks for the words below with a regular expression that takes a frame of Java's stack for each letter of what
+    Python said, so Java's own account of the failure, and Python's of how it came about, would be too long.
+    """
+    try:
+        yield
+    except Exception as error:
+        text = str(error)
+        if not (sign := STOPPED.search(text)):
+            raise
+        why = " ".join(text[:LONGEST].split())
+        short = Error(f"{SPARKS_WORDS} Spark: {why} … {sign[0]}: java.lang.InterruptedException")
+        raise short.with_traceback(None) from None
+
+
+def _done(store: Store, batch: int, offsets: str) -> Manifest | None:
+    """What an earlier attempt at this very batch came to; one that is broken, or nobody heard of, is done again."""
+    try:
+        found = read_manifest(store, batch)
+    except CorruptError:
+        found = None
+    if found is not None and found.offsets == offsets:
+        return found
+    refuse_another_batch(store, batch, offsets, found.offsets if found else None)
+    return None
+
+
+def _run_for_spark(rows: DataFrame, *, planned: bool) -> None:
+    """What the cells have already. Sources with a state of their own (dropDuplicates, say) note it as they are read."""
+    if planned:
+        rows.sparkSession.sparkContext.setLocalProperty(TURN, DONE)
+        rows.collect()
+    else:
+        rows.write.format("noop").mode("overwrite").save()
+
+
+def run_batch(
+    rows: DataFrame, works: Works, before: Manifest | None, batch: int, offsets: str, *, planned: bool = False
+) -> Manifest:
+    """Route, apply, merge: what the cells answer is the batch's manifest."""
+    started = time.monotonic()
+    seen = before.addresses if before and before.run == works.run.id else {}  # others' cells do not talk to us
+    chains = dict(before.cells) if before else {}
+    turn = Turn(works, batch, {name: chain.packed() for name, chain in chains.items()}, seen)
+    turn, found = _handed_over(rows, turn) if planned else (turn, _shuffled(rows, turn))
+    for answer in found:
+        chains[answer.cell] = chains.get(answer.cell, Chain()).followed(answer.log, answer.snapshot)
+    addresses = {**turn.addresses, **{a.cell: a.address for a in found}}
+    held = {**(before.progress["state_by_cell"] if before else {}), **{a.cell: a.state_bytes for a in found}}
+    progress = _progress(batch, works, found, held, time.monotonic() - started)
+    return Manifest(batch, offsets, chains, addresses, progress, works.run.id)
+
+
+# -- all on this machine -----------------------------------------------------------------------------------------------
+
+
+def handing_over(rows: DataFrame, works: Works) -> DataFrame:
+    """Routed rows in, what the cells then hold of them out: no row is shuffled, and a batch need not be planned."""
+    tasks = 1 if works.in_one_task else TASKS_TO_A_CORE * works.tasks
+    return rows.coalesce(tasks).mapInArrow(hand_over_stage(works), OUTPUT)
+
+
+def _handed_over(rows: DataFrame, turn: Turn) -> tuple[Turn, list[Answer]]:
+    """Tasks take what they read to the cells; then these are told which of it counts, for a task may have run twice."""
+    for _ in range(ATTEMPTS):
+        turn = turn.with_all_cells()
+        rows.sparkSession.sparkContext.setLocalProperty(TURN, turn.to_text())
+        told = apply_handed_over(turn, [Message(*row) for row in rows.collect()])
+        lost = [message.part for message in told if message.kind == LOST]
+        if not lost:
+            found = answers(list(feed_merge_cells(turn, told)) if turn.works.merge_cells else told)
+            assert found is not None, "each cell was asked once, and what it sent was summed"
+            return turn, found
+        turn = turn.without(lost)
+    raise Error("cells end again and again in the middle of a batch: has the machine too little memory for them?")
+
+
+# -- anywhere ----------------------------------------------------------------------------------------------------------
+
+
+def _shuffled(rows: DataFrame, turn: Turn) -> list[Answer]:
+    """One Spark job: rows are shuffled to tasks, each of which feeds some cells."""
+    works = turn.works
+    done = _by_cell(_summed(rows, works), works).mapInArrow(cell_stage(turn), OUTPUT)
+    if works.merge_cells:
+        done = _in_tasks(done, works, works.merge_cells, "part").mapInArrow(merge_stage(turn), OUTPUT)
+    return _consistent(done)
+
+
+def _summed(rows: DataFrame, works: Works) -> DataFrame:
+    """Where there is but one cell, equal rows may be worth adding up before they get there: the batch as a GMR."""
+    if not works.preaggregate:
+        return rows
+    same = [name for name in rows.columns if name != OP]
+    return rows.groupBy(*same).agg(F.sum(OP).alias(OP)).where(F.col(OP) != 0)
+
+
+def _by_cell(rows: DataFrame, works: Works) -> DataFrame:
+    """Where there is but one cell, reading its rows may still be worth a task for each source file."""
+    if works.cells > 1:
+        return _in_tasks(rows, works, works.cells, "cell")
+    return rows.coalesce(1) if works.in_one_task else rows.repartition(1)
+
+
+def _in_tasks(rows: DataFrame, works: Works, parts: int, column: str) -> DataFrame:
+    """All rows of a part in one task, and a task for each part where there are enough at once."""
+    tasks = min(works.tasks, parts)
+    return rows.repartitionById(tasks, F.col(column) % tasks if tasks < parts else F.col(column))
+
+
+def _consistent(done: DataFrame) -> list[Answer]:
+    """What the cells answered, all of one mind about what was summed.
+
+    A task that Spark runs again after its output was lost gives the same changes, but perhaps with doubles that were
+    added in another order; a merge cell may have summed those of the first run. Then all of it is done again, which
+    changes nothing but the files that count. Spark knows the danger too, and gives such a job up.
+    """
+    for _ in range(ATTEMPTS):
+        try:
+            found = answers([Message(*row) for row in done.collect()])
+        except Exception as error:  # Spark has no type of its own for this one
+            if GIVEN_UP not in str(error):
+                raise
+            continue
+        if found is not None:
+            return found
+    raise Error("the tasks of a batch were run again and again in the middle of it: are executors dying?")
+
+
+# -- what a batch took -------------------------------------------------------------------------------------------------
+
+
+def _progress(
+    batch: int, works: Works, found: list[Answer], held: Mapping[str, int], job_seconds: float
+) -> dict[str, Any]:
+    cells = [a for a in found if a.cell.startswith("c")]
+    slowest = max((a.seconds for a in found), default=0.0)
+    return {
+        "batch": batch,
+        "rows": sum(a.rows for a in cells),
+        "cells": works.cells,
+        "busy_cells": len(cells),
+        "reloaded_cells": sum(a.reloaded for a in found),
+        "state_bytes": sum(held.values()),
+        "state_by_cell": held,
+        "engine_seconds": sum(a.engine_seconds for a in found),
+        "cell_seconds": sum(a.seconds for a in found),
+        "slowest_cell_seconds": slowest,
+        "shuffle_seconds": job_seconds - slowest,
+        "job_seconds": job_seconds,
+        "log_bytes": sum(a.log.file.bytes for a in found),
+        "engine": ", ".join(sorted({a.engine for a in found})),
+    }

@@ -1,0 +1,153 @@
+"""The views of a running query: what they hold as of the last committed micro-batch, and how they change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+from pyspark.sql.streaming.query import StreamingQuery
+
+from viewlet.cells.explain import explain_grid
+from viewlet.durable.store import Store
+from viewlet.program.trigger import Result
+from viewlet.spark.driver.cluster import (
+    last_committed,
+    on_cluster,
+    read_changes,
+    recent_progress,
+    stop_cells,
+    view_files,
+)
+from viewlet.spark.driver.route import named, spark_type
+from viewlet.spark.driver.runner import Runner
+from viewlet.spark.pipeline import Pipeline
+
+BATCH, WEIGHT = "batch", "weight"
+FILES = "path string, modificationTime timestamp, length long, content binary"  # of Spark's binaryFile
+Progress = Mapping[str, Any]
+
+
+class Views:
+    """Made by :func:`viewlet.spark.driver.maintain`."""
+
+    def __init__(self, spark: SparkSession, pipeline: Pipeline, runner: Runner, query: StreamingQuery) -> None:
+        self._spark, self._pipeline, self._runner = spark, pipeline, runner
+        self.query = query
+        """Spark's handle on the running query: ``awaitTermination()``, ``stop()``, ``lastProgress``."""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._pipeline.results)
+
+    def __len__(self) -> int:
+        return len(self._pipeline.results)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._pipeline.results
+
+    def __getitem__(self, name: str) -> DataFrame:
+        """The view as of the last committed micro-batch: a DataFrame that stays what it is while the query goes on."""
+        result = self._result(name)
+        files = on_cluster(self._spark, partial(view_files, self._runner.checkpoint, None, (name,)))
+        return self._frame(result, files[name])
+
+    @property
+    def committed(self) -> int:
+        """The last micro-batch that Spark has committed; negative where there was none yet."""
+        return int(on_cluster(self._spark, partial(last_committed, self._runner.checkpoint)))
+
+    def at(self, batch: int | None = None) -> Mapping[str, DataFrame]:
+        """All views as of one batch, the last committed one unless told, so that they agree with each other."""
+        files = on_cluster(self._spark, partial(view_files, self._runner.checkpoint, batch, tuple(self)))
+        return {name: self._frame(result, files[name]) for name, result in self._pipeline.results.items()}
+
+    def _result(self, name: str) -> Result:
+        found = self._pipeline.results.get(name)
+        if found is None:
+            raise KeyError(f"there is no view {name}; there are: {', '.join(self)}")
+        return found
+
+    def _frame(self, result: Result, files: list[str]) -> DataFrame:
+        """Bases and later changes, summed; a row is as often there as its weights say: groups may look alike."""
+        schema = _schema(result)
+        if not files:
+            return self._spark.createDataFrame([], schema).drop(WEIGHT)
+        reader = self._spark.read.schema(schema).option("parquet.page.verify-checksum.enabled", True)
+        rows = reader.parquet(*files)
+        columns = [named(column.name) for column in result.columns]
+        counted = rows.groupBy(*columns).agg(F.sum(WEIGHT).alias(WEIGHT)).where(F.col(WEIGHT) != 0)
+        repeated = F.explode(F.array_repeat(F.lit(0), F.col(WEIGHT).cast("int")))
+        return counted.select(*columns, repeated.alias(WEIGHT)).select(*columns)
+
+    def changes(self, name: str, *, since: int | None = None) -> DataFrame:
+        """A streaming DataFrame of (batch, weight, columns…): rows that came (+) and went (-), batch after batch.
+
+        ``since`` leaves out what happened before that batch. Without it the stream begins with the view's first row,
+        which a query whose old changes are deleted by now (``retain``) can no longer say: it fails and says so.
+        """
+        result = self._result(name)
+        store = Store.of(self._runner.checkpoint)
+        published = self._spark.readStream.schema(FILES).load(store.pattern_of("published"), format="binaryFile")
+        schema = T.StructType([T.StructField(BATCH, T.LongType()), *_schema(result).fields])
+        return published.select("path").mapInArrow(read_changes(store.uri, name, since), schema)
+
+    # -- looking on ----------------------------------------------------------------------------------------------------
+
+    @property
+    def progress(self) -> list[Progress]:
+        """What each recent micro-batch cost: rows, cells, bytes of state, seconds of engine, of shuffle, of it all."""
+        if self._runner.recent:
+            return list(self._runner.recent)
+        return list(on_cluster(self._spark, partial(recent_progress, self._runner.checkpoint)))
+
+    def listen(self, callback: Callable[[Progress], object]) -> Callable[[], None]:
+        """Call back after every micro-batch, through Spark's own listeners; the answer ends it."""
+        listener = _Listener(self, callback)
+        self._spark.streams.addListener(listener)
+        return partial(self._spark.streams.removeListener, listener)
+
+    def explain(self) -> str:
+        """The grid: its dimensions, how each relation is routed, what is summed across cells."""
+        return explain_grid(self._pipeline.grid)
+
+    def stop(self) -> None:
+        """End the query and its cells. What was committed stays; the same call of ``maintain`` goes on from there."""
+        self.query.stop()
+        on_cluster(self._spark, partial(stop_cells, self._runner.checkpoint, self._runner.works.run))
+
+
+class _Listener(StreamingQueryListener):
+    """Tells of each micro-batch of one query, with what the cells said of it."""
+
+    def __init__(self, views: Views, callback: Callable[[Progress], object]) -> None:
+        self._views, self._callback = views, callback
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        pass
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        if str(event.progress.id) == str(self._views.query.id):
+            same = [p for p in self._views.progress if p["batch"] == event.progress.batchId]
+            spark = {"input_rows": event.progress.numInputRows, "durations": dict(event.progress.durationMs)}
+            self._callback({**(same[-1] if same else {BATCH: event.progress.batchId}), **spark})
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        pass
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        pass
+
+
+def _schema(result: Result) -> T.StructType:
+    columns = [T.StructField(c.name, spark_type(c.type), c.nullable) for c in result.columns]
+    return T.StructType([T.StructField(WEIGHT, T.LongType(), False), *columns])

@@ -1,0 +1,278 @@
+"""One program at work in a cell: rows in, the changed rows of its results and the changed entries of its views out.
+
+A cell of machine code knows what changed; one of generated Python, for programs and machines that cannot have machine
+code, compares everything before and after. Both check rows as a database does, and an update that fails leaves a cell
+that is to be thrown away.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Context, Decimal
+from fractions import Fraction
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from viewlet import arrow
+from viewlet.boundary import to_python_row
+from viewlet.changes import Subscriptions, differences
+from viewlet.engines.exact.python.engine import PythonEngine
+from viewlet.engines.native.engine import Compiled
+from viewlet.engines.results import result_rows
+from viewlet.errors import CorruptError
+from viewlet.loops.infer import program_kinds
+from viewlet.program.encoding import Row
+from viewlet.program.kinds import BOOLEAN, TEXT, Exact, Inexact, Kind, Unfit
+from viewlet.program.trigger import Program, Result
+from viewlet.session import NativeSession, Session
+
+MOST_DIGITS = 38  # of a decimal128
+WEIGHT = pa.field("weight", pa.int64(), nullable=False)
+
+
+class Cell(Protocol):
+    """A fresh cell has said nothing of its rows yet: its first changes are all that it has."""
+
+    engine: str
+
+    def apply(self, relation: str, times: int, rows: pa.RecordBatch) -> None:
+        """Rows come, or go if ``times`` is negative. A static table's rows come before all others."""
+
+    def changes(self) -> dict[str, pa.RecordBatch]:
+        """Result ↦ (weight, columns…) since the last call; those without changes are left out."""
+
+    def partials(self) -> dict[str, pa.RecordBatch]:
+        """View ↦ (weight, k0, k1, …, value) since the last call: -1 beside what an entry was, +1 beside what it is."""
+
+    def rows(self, result: str) -> pa.RecordBatch:
+        """(weight, columns…) of all rows."""
+
+    def bytes(self) -> int: ...
+
+    def save(self, fd: int) -> int:
+        """The whole state into a file; how many bytes that took."""
+
+    def load(self, fd: int) -> None:
+        """Into a fresh cell, the state of one that was saved; of what it holds then, nothing counts as changed."""
+
+
+def open_cell(program: Program, compiled: Compiled | None, results: Sequence[str], views: Sequence[str]) -> Cell:
+    """``results`` and ``views`` are those whose changes are wanted; ``compiled`` watches them."""
+    if compiled is None:
+        return PythonCell(program, results, views)
+    return NativeCell(compiled, results, views)
+
+
+def change_schema(result: Result) -> pa.Schema:
+    return pa.schema([WEIGHT, *arrow.schema(result)])
+
+
+def partial_schema(columns: Sequence[Kind], value: Kind) -> pa.Schema:
+    keys = [pa.field(f"k{i}", partial_type(kind)) for i, kind in enumerate(columns)]
+    return pa.schema([WEIGHT, *keys, pa.field("value", partial_type(value))])
+
+
+def partial_type(kind: Kind) -> pa.DataType:
+    match kind:
+        case Exact(0, bits) if bits <= 63:
+            return pa.int64()
+        case Exact(scale, _):
+            return pa.decimal128(MOST_DIGITS, scale)
+        case Inexact():
+            return pa.float64()
+        case _:
+            return pa.bool_() if kind == BOOLEAN else pa.string()
+
+
+def _nobody() -> Subscriptions:
+    return Subscriptions(lambda view: Counter())
+
+
+# -- machine code ------------------------------------------------------------------------------------------------------
+
+
+class NativeCell:
+    """Results that machine code cannot watch are compared like those of Python."""
+
+    engine = "native"
+
+    def __init__(self, compiled: Compiled, results: Sequence[str], views: Sequence[str]) -> None:
+        self._session = NativeSession(compiled, {}, _nobody())
+        program, kinds, engine = compiled.program, compiled.kinds, self._session.engine
+        self._watched = {name: change_schema(program.result(name)) for name in results if engine.watches(name)}
+        self._compared = Compared(self._session, [name for name in results if name not in self._watched])
+        self._views = {name: partial_schema(kinds.columns[name], kinds.values[name]) for name in views}
+
+    def apply(self, relation: str, times: int, rows: pa.RecordBatch) -> None:
+        self._session.change(relation, rows, times)
+
+    def changes(self) -> dict[str, pa.RecordBatch]:
+        engine = self._session.engine
+        found = {name: _as(schema, engine.changes(name)) for name, schema in self._watched.items()}
+        return {name: batch for name, batch in found.items() if batch.num_rows} | self._compared.changes()
+
+    def partials(self) -> dict[str, pa.RecordBatch]:
+        engine = self._session.engine
+        found = {name: _as(schema, engine.partials(name)) for name, schema in self._views.items()}
+        return {name: batch for name, batch in found.items() if batch.num_rows}
+
+    def rows(self, result: str) -> pa.RecordBatch:
+        found = self._session.engine.result(result)
+        if found is None:
+            return self._compared.rows(result)
+        columns = pa.array(found).flatten()
+        ones = pa.repeat(pa.scalar(1, pa.int64()), len(columns[0]))
+        return pa.RecordBatch.from_arrays([ones, *columns], schema=self._compared.schema(result))
+
+    def bytes(self) -> int:
+        return sum(size for _, _, size in self._session.engine.memory())
+
+    def save(self, fd: int) -> int:
+        return self._session.engine.save(fd)
+
+    def load(self, fd: int) -> None:
+        self._session.engine.restore(fd)
+        self._compared.changes()
+
+
+def _as(schema: pa.Schema, rows: Any) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(pa.array(rows).flatten(), schema=schema)
+
+
+# -- generated Python --------------------------------------------------------------------------------------------------
+
+
+class Compared:
+    """Results whose changes are found by looking at all of their rows before and after."""
+
+    def __init__(self, session: Session, results: Sequence[str]) -> None:
+        self._session = session
+        self._shown: dict[str, Counter[tuple[Any, ...]]] = {name: Counter() for name in results}
+
+    def changes(self) -> dict[str, pa.RecordBatch]:
+        found = {}
+        for name, before in self._shown.items():
+            after = self._shown[name] = self._weights(name)
+            if changed := differences(before, after):
+                found[name] = self._batch(name, changed)
+        return found
+
+    def rows(self, result: str) -> pa.RecordBatch:
+        return self._batch(result, [(weight, row) for row, weight in self._weights(result).items()])
+
+    def schema(self, result: str) -> pa.Schema:
+        return change_schema(self._session.program.result(result))
+
+    def _weights(self, name: str) -> Counter[tuple[Any, ...]]:
+        result, found = self._session.program.result(name), Counter[tuple[Any, ...]]()
+        for weight, row in result_rows(result, self._session.engine.read):
+            shown = to_python_row(result, row)
+            found[tuple([math.nan if v != v else v for v in shown])] += weight  # one NaN for all
+        return found
+
+    def _batch(self, name: str, weighed: Sequence[tuple[int, tuple[Any, ...]]]) -> pa.RecordBatch:
+        return _from_rows(self.schema(name), ((weight, *row) for weight, row in weighed))
+
+
+class PythonCell:
+    """Saves its base tables: the views follow from them."""
+
+    engine = "python"
+
+    def __init__(self, program: Program, results: Sequence[str], views: Sequence[str]) -> None:
+        self._program, self._results = program, results
+        self._entries: dict[str, dict[Any, Any]] = {name: {} for name in views}
+        self._begin({})
+
+    def _begin(self, tables: Mapping[str, Mapping[Row, int]]) -> None:
+        self._session = Session(self._program, PythonEngine, tables, _nobody())
+        self._compared = Compared(self._session, self._results)
+
+    def apply(self, relation: str, times: int, rows: pa.RecordBatch) -> None:
+        self._session.change(relation, rows, times)
+
+    def changes(self) -> dict[str, pa.RecordBatch]:
+        return self._compared.changes()
+
+    def rows(self, result: str) -> pa.RecordBatch:
+        return self._compared.rows(result)
+
+    def partials(self) -> dict[str, pa.RecordBatch]:
+        found = {}
+        for name, before in self._entries.items():
+            after = self._entries[name] = self._session.engine.entries(name)
+            rows = [*_entry_changes(-1, before, after), *_entry_changes(1, after, before)]
+            if rows:
+                found[name] = self._partial_batch(name, rows)
+        return found
+
+    def _partial_batch(self, name: str, rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
+        kinds = program_kinds(self._program)
+        every = (*kinds.columns[name], kinds.values[name])
+        schema = partial_schema(kinds.columns[name], kinds.values[name])
+        return _from_rows(schema, ((w, *(_plain(v, k) for v, k in zip(row, every, strict=True))) for w, *row in rows))
+
+    def bytes(self) -> int:
+        """Roughly: dictionaries and the tuples in them, not what those share."""
+        engine = self._session.engine
+        held: list[Mapping[Any, Any]] = [engine.table(r.name) for r in self._program.relations]
+        held += [engine.entries(v.name) for v in self._program.views]
+        return sum(sys.getsizeof(content) + sum(map(sys.getsizeof, content)) for content in held)
+
+    def save(self, fd: int) -> int:
+        tables = {name: [[n, *row] for row, n in rows.items()] for name, rows in self._session.tables().items()}
+        with os.fdopen(os.dup(fd), "wb") as out:
+            return out.write(json.dumps(tables).encode())
+
+    def load(self, fd: int) -> None:
+        with os.fdopen(os.dup(fd), "rb") as file:
+            saved = _tables(file.read())
+        if set(saved) != {r.name for r in self._program.relations}:
+            raise CorruptError("the snapshot is of another program: it has other tables")
+        self._begin({name: {tuple(row): n for n, *row in rows} for name, rows in saved.items()})
+        self.changes()
+        self.partials()
+
+
+def _tables(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except ValueError:
+        why = "machine code wrote it, perhaps, and here is no compiler"
+        raise CorruptError(f"the snapshot is none of generated Python: {why}") from None
+
+
+def _entry_changes(sign: int, these: Mapping[Any, Any], others: Mapping[Any, Any]) -> Iterator[tuple[Any, ...]]:
+    """(sign, key…, value) of the entries that the others do not have like this."""
+    return ((sign, *key, value) for key, value in these.items() if value and others.get(key, 0) != value)
+
+
+def _plain(value: Any, kind: Kind) -> Any:
+    """A scalar of the calculus as the Python value of its Arrow type."""
+    if value is None or kind in (TEXT, BOOLEAN):
+        return value
+    if isinstance(kind, Inexact):
+        return float(value)
+    assert isinstance(kind, Exact)
+    if partial_type(kind) == pa.int64():
+        return int(value)
+    return _decimal(Fraction(value), kind.scale)
+
+
+def _decimal(value: Fraction, scale: int) -> Decimal:
+    units = value * 10**scale
+    if units.denominator != 1:
+        raise Unfit(f"{value} has more than {scale} digits after the point")
+    return Decimal(int(units)).scaleb(-scale, Context(prec=2 * MOST_DIGITS))
+
+
+def _from_rows(schema: pa.Schema, rows: Iterator[tuple[Any, ...]]) -> pa.RecordBatch:
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

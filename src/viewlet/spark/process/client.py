@@ -1,0 +1,153 @@
+"""What runs in a Spark worker: a batch is handed to its cell, wherever that is, or to a new one here.
+
+The address in a ticket is a hint. A cell that is gone, or cannot be reached, is opened at this executor's own keeper,
+and makes itself anew from the store; what the other one may still be doing has no effect.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from viewlet.durable.chain import Address, Json
+from viewlet.durable.store import Store
+from viewlet.errors import Error
+from viewlet.spark.process.artefact import packed
+from viewlet.spark.process.events import Rows, log_parts, segments
+from viewlet.spark.process.process import NOTE, Process, Settings, directory_for, locked, owner
+from viewlet.spark.process.protocol import Message, UnreachableError, ask
+from viewlet.spark.process.ticket import Answer, Artefact, Part, Request, Run, Split, Ticket, new_run
+
+__all__ = [
+    "Answer",
+    "Artefact",
+    "Part",
+    "Rows",
+    "Run",
+    "Split",
+    "Ticket",
+    "apply",
+    "apply_held",
+    "hold",
+    "new_run",
+    "open_here",
+    "part_rows",
+    "stop",
+]
+
+
+def apply(ticket: Ticket, rows: Iterable[Rows]) -> Answer:
+    """Have the cell take a batch: static rows first, inserts before the deletes that need them. Its errors are raised.
+
+    The first answer of a cell has all rows of its results, also those of an aggregate over nothing: each cell must
+    be asked once, rows or not. Later a cell without rows in a batch need not be.
+    """
+    buffer, header = _packed(ticket, rows), _request(ticket)
+    if ticket.address is not None:
+        with suppress(UnreachableError):
+            return _answer(ask(ticket.address, ticket.run.token, header, [buffer]))
+    try:
+        return _answer(ask(open_here(ticket), ticket.run.token, header, [buffer]))
+    except UnreachableError as error:
+        raise Error(f"cell {ticket.cell} ended while it applied batch {ticket.batch}: {error}") from error
+
+
+def hold(ticket: Ticket, name: str, rows: Iterable[Rows]) -> None:
+    """Leave some rows of a batch with its cell, which does nothing with them until :func:`apply_held`."""
+    header = {"do": "hold", "cell": ticket.cell, "batch": ticket.batch, "name": name}
+    ask(_known(ticket), ticket.run.token, header, [_packed(ticket, rows)])
+
+
+def apply_held(ticket: Ticket, names: Sequence[str]) -> Answer:
+    """Have the cell take what it holds under these names as a batch, inserts first. UnreachableError if it cannot."""
+    return _answer(ask(_known(ticket), ticket.run.token, {**_request(ticket), "held": list(names)}))
+
+
+def _known(ticket: Ticket) -> Address:
+    if ticket.address is None:
+        raise UnreachableError(f"nobody knows where cell {ticket.cell} is")
+    return ticket.address
+
+
+def _request(ticket: Ticket) -> Json:
+    request = Request(ticket.batch, secrets.token_hex(8), ticket.chain, ticket.publish, ticket.splits)
+    return {"do": "apply", "cell": ticket.cell, "request": request.to_json()}
+
+
+def _packed(ticket: Ticket, rows: Iterable[Rows]) -> bytes:
+    return b"".join(log_parts(ticket.batch, segments(rows)))
+
+
+def _answer(message: Message) -> Answer:
+    answer = Answer.from_json(message.header["answer"])
+    parts = zip(message.header["parts"], message.buffers, strict=True)
+    return replace(answer, parts=tuple(Part(view, part, bytes(data)) for (view, part), data in parts))
+
+
+def part_rows(relation: str, parts: Iterable[bytes]) -> list[Rows]:
+    """The partial changes that a merge cell gets of one view, as rows of its relation: what came before what went."""
+    batches = [batch for data in parts for batch in pa.ipc.open_stream(pa.py_buffer(data))]
+    came = [_rows(relation, 1, batch) for batch in batches]
+    went = [_rows(relation, -1, batch) for batch in batches]
+    return [rows for rows in [*came, *went] if rows.batch.num_rows]
+
+
+def _rows(relation: str, weight: int, batch: pa.RecordBatch) -> Rows:
+    chosen = batch.filter(pc.equal(batch.column(0), weight))
+    return Rows(relation, weight, chosen.select(chosen.schema.names[1:]))
+
+
+def stop(run: Run, addresses: Iterable[Address]) -> None:
+    """End the cells at these addresses, and with the last of them their keepers."""
+    for address in addresses:
+        with suppress(UnreachableError):
+            ask(address, run.token, {"do": "stop"})
+
+
+# -- this executor's keeper --------------------------------------------------------------------------------------------
+
+
+def open_here(ticket: Ticket) -> Address:
+    """By the keeper of this executor, which whoever comes first starts."""
+    run, of = ticket.run, owner()
+    directory = directory_for(run.id, of)
+    artefact, buffers = packed(Store(run.store), ticket.artefact)
+    header = {"do": "open", "cell": ticket.cell, "artefact": artefact}
+
+    def opened(keeper: Address) -> Address:
+        return Address.from_json(ask(keeper, run.token, header, buffers).header["address"])
+
+    with locked(directory):
+        note = directory / NOTE
+        with suppress(FileNotFoundError, UnreachableError):
+            return opened(Address.from_json(json.loads(note.read_text())))
+        keeper = _start(run, of, directory)
+        note.write_text(json.dumps(keeper.to_json()))
+        try:
+            return opened(keeper)
+        except UnreachableError as error:
+            raise Error(f"cell {ticket.cell} cannot be opened: its keeper ended at once ({error})") from error
+
+
+def _start(run: Run, of: Process, directory: Path) -> Address:
+    """Its modules are those of this process, wherever Spark has put them."""
+    settings = Settings(str(directory), run.token, run.host, run.store, run.idle, of.pid, of.started)
+    threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")  # it forks
+    environment = {**os.environ, **threads, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-m", "viewlet.spark.process.keeper"]
+    started = subprocess.run(
+        command, input=json.dumps(asdict(settings)), capture_output=True, text=True, env=environment
+    )
+    if started.returncode != 0 or not started.stdout:
+        raise Error(f"the keeper of cells does not start: {started.stderr.strip()}")
+    return Address.from_json(json.loads(started.stdout))

@@ -1,0 +1,152 @@
+"""What the driver tells a worker to do with a cell, and what comes back."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from viewlet.durable.chain import Address, Chain, File, Json, Log, Snapshot
+from viewlet.durable.store import Store
+
+IDLE_SECONDS = 600.0
+
+
+@dataclass(frozen=True)
+class SharedObject:
+    """A compiled program: the name that it goes by as a module, the digest of its C++, and the file."""
+
+    module: str
+    digest: str
+    file: File
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """A program in the store. ``results`` and ``views`` are what it watches; ``objects`` has it by platform."""
+
+    id: str
+    text: File
+    results: tuple[str, ...]
+    views: tuple[str, ...]
+    objects: Mapping[str, SharedObject]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One start of a query. Its cells serve whoever knows the token; ``host`` "" binds an executor's own address."""
+
+    store: str
+    id: str
+    token: str = field(repr=False)
+    host: str = ""
+    idle: float = IDLE_SECONDS
+
+
+def new_run(store: Store, host: str = "", idle: float = IDLE_SECONDS) -> Run:
+    return Run(store.uri, secrets.token_hex(8), secrets.token_hex(32), host, idle)
+
+
+@dataclass(frozen=True)
+class Split:
+    """Partial changes of a view go to one of ``parts`` merge cells, by the key columns at ``partition``."""
+
+    view: str
+    partition: tuple[int, ...]
+    parts: int
+
+    def to_json(self) -> list[Any]:
+        return [self.view, list(self.partition), self.parts]
+
+    @staticmethod
+    def from_json(data: list[Any]) -> Split:
+        view, partition, parts = data
+        return Split(view, tuple(partition), parts)
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """One cell and one batch. The cell starts at the chain's version, wherever it was; ``address`` is a hint.
+
+    ``publish`` names the results whose changes and bases this cell writes: all that it watches, but for those that
+    another cell finishes.
+    """
+
+    run: Run
+    artefact: Artefact
+    cell: str
+    batch: int
+    chain: Chain
+    address: Address | None = None
+    publish: tuple[str, ...] = ()
+    splits: tuple[Split, ...] = ()
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a cell is told of a ticket; ``attempt`` names what this attempt writes."""
+
+    batch: int
+    attempt: str
+    chain: Chain
+    publish: tuple[str, ...]
+    splits: tuple[Split, ...]
+
+    def to_json(self) -> Json:
+        return {
+            "batch": self.batch,
+            "attempt": self.attempt,
+            "chain": self.chain.to_json(),
+            "publish": list(self.publish),
+            "splits": [split.to_json() for split in self.splits],
+        }
+
+    @staticmethod
+    def from_json(data: Json) -> Request:
+        splits = tuple(map(Split.from_json, data["splits"]))
+        return Request(data["batch"], data["attempt"], Chain.from_json(data["chain"]), tuple(data["publish"]), splits)
+
+    def is_again(self, other: Request) -> bool:
+        """The same batch from the same start, whoever asks."""
+        mine = (self.batch, self.chain.version, self.publish, self.splits)
+        return mine == (other.batch, other.chain.version, other.publish, other.splits)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Partial changes of a view for one merge cell: an Arrow stream of (weight, k0, k1, …, value)."""
+
+    view: str
+    part: int
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A batch is in the cell and its log in the store. ``snapshot`` is one that was finished since the last answer."""
+
+    cell: str
+    batch: int
+    log: Log
+    snapshot: Snapshot | None
+    rows: int
+    engine_seconds: float
+    seconds: float
+    reloaded: bool
+    state_bytes: int
+    address: Address
+    engine: str
+    pid: int
+    parts: tuple[Part, ...] = ()
+
+    def to_json(self) -> Json:
+        """All but the parts."""
+        plain = replace(self, parts=()).__dict__ | {"log": self.log.to_json(), "address": self.address.to_json()}
+        return plain | {"snapshot": None if self.snapshot is None else self.snapshot.to_json()}
+
+    @staticmethod
+    def from_json(data: Json) -> Answer:
+        snapshot = None if data["snapshot"] is None else Snapshot.from_json(data["snapshot"])
+        log, address = Log.from_json(data["log"]), Address.from_json(data["address"])
+        return Answer(**data | {"log": log, "address": address, "snapshot": snapshot, "parts": ()})

@@ -1,0 +1,212 @@
+"""A cell in a process of its own: applies batches, writes them down before it answers, and can always begin again.
+
+The process holds one version. A request says from which version it starts; if that is another one, the cell is made
+anew from the store. So it does not matter how often, in which order or from where it is asked.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from viewlet.durable.chain import START, Chain, Log, Snapshot, Version
+from viewlet.durable.store import Store, digest
+from viewlet.errors import CorruptError
+from viewlet.spark.process.cell import Cell
+from viewlet.spark.process.events import log_parts, log_segments, stream
+from viewlet.spark.process.partition import split
+from viewlet.spark.process.process import Process
+from viewlet.spark.process.protocol import Message, UnreachableError
+from viewlet.spark.process.server import Listener, Reply, say
+from viewlet.spark.process.snapshot import Making, directory_of, fork_snapshot, is_due, write_parquet
+from viewlet.spark.process.ticket import Answer, Part, Request, Split
+
+
+class CellProcess:
+    """``fresh`` makes an empty cell of the program."""
+
+    def __init__(self, name: str, store: Store, fresh: Callable[[], Cell], listener: Listener, directory: Path) -> None:
+        self._name, self._store, self._fresh, self._listener, self._directory = name, store, fresh, listener, directory
+        self._cell = fresh()
+        self._version: Version | None = START  # None: the cell failed in the middle of something
+        self._last: tuple[Request, Answer] | None = None
+        self._held: tuple[int, dict[str, pa.Buffer]] = START.batch, {}
+        self._making: Making | None = None
+        self._stopped = False
+        self._asked = time.monotonic()
+
+    def run(self, owner: Process, idle: float) -> None:
+        """Until told to stop, or the owner is gone, or nobody has asked for long: the store has all it takes."""
+
+        def go_on() -> bool:
+            return not self._stopped and owner.is_alive and time.monotonic() - self._asked < idle
+
+        self._listener.serve(self.answer, go_on)
+        if self._making is not None:
+            self._making.stop()
+
+    def answer(self, message: Message) -> Reply:
+        match message.header:
+            case {"do": "hold", "cell": self._name, "batch": batch, "name": name}:
+                self._hold(batch, name, message.buffers[0])
+                self._asked = time.monotonic()
+                return Reply({})
+            case {"do": "apply", "cell": self._name}:
+                request = Request.from_json(message.header["request"])
+                names = message.header.get("held")
+                log = message.buffers[0] if names is None else self._log_of_held(request.batch, names)
+                self._held = request.batch, {}
+                answer = self._answer(request, log)
+                self._asked = time.monotonic()
+                parts = [[part.view, part.part] for part in answer.parts]
+                buffers = [part.data for part in answer.parts]
+                header = {"answer": answer.to_json(), "parts": parts}
+                return Reply(header, buffers, lambda: self._consider_snapshot(request, answer))
+            case {"do": "stop"}:
+                self._stopped = True
+                return Reply({})
+        raise UnreachableError(f"cell {self._name} has the port now")
+
+    def _answer(self, request: Request, log: pa.Buffer) -> Answer:
+        """What is asked again, with the same events, is answered again."""
+        if self._last is not None and request.is_again(self._last[0]) and digest(log) == self._last[1].log.file.digest:
+            return self._last[1]
+        answer = self._apply(request, log)
+        self._last = request, answer
+        return answer
+
+    # -- rows that may come to count ----------------------------------------------------------------------------------
+
+    def _hold(self, batch: int, name: str, rows: pa.Buffer) -> None:
+        """Until the next batch at the latest. Who is late, a worker that Spark has given up, is not heard."""
+        if batch > self._held[0]:
+            self._held = batch, {}
+        if batch == self._held[0]:
+            self._held[1][name] = rows
+
+    def _log_of_held(self, batch: int, names: Sequence[str]) -> pa.Buffer:
+        held = self._held[1] if self._held[0] == batch else {}
+        if not held.keys() >= set(names):
+            raise UnreachableError(f"cell {self._name} has not got all rows of batch {batch}")
+        given = [segment for name in names for segment in log_segments(held[name], batch, "the request")]
+        log = pa.BufferOutputStream()
+        for part in log_parts(batch, sorted(given, key=lambda segment: segment.times < 0)):
+            log.write(part)
+        return log.getvalue()
+
+    # -- a batch -------------------------------------------------------------------------------------------------------
+
+    def _apply(self, request: Request, log: pa.Buffer) -> Answer:
+        started = time.perf_counter()
+        reloaded = self._version != request.chain.version
+        if reloaded:
+            self._reload(request.chain)
+        self._version, self._last = None, None  # until all is written
+        begun = time.perf_counter()
+        rows = _feed(self._cell, log, request.batch, "the request")
+        changes, partials = self._cell.changes(), self._cell.partials()
+        engine_seconds = time.perf_counter() - begun
+        published = {view: changes[view] for view in request.publish if view in changes}
+        written = self._write(request, log, published, rows, engine_seconds)
+        self._version = written.version
+        return Answer(
+            cell=self._name,
+            batch=request.batch,
+            log=written,
+            snapshot=self._finished_snapshot(request.chain),
+            rows=rows,
+            engine_seconds=engine_seconds,
+            seconds=time.perf_counter() - started,
+            reloaded=reloaded,
+            state_bytes=self._cell.bytes(),
+            address=self._listener.address,
+            engine=self._cell.engine,
+            pid=os.getpid(),
+            parts=tuple(part for split_ in request.splits for part in _parts(split_, partials)),
+        )
+
+    def _write(
+        self, request: Request, log: pa.Buffer, changes: dict[str, pa.RecordBatch], rows: int, seconds: float
+    ) -> Log:
+        stem = f"{request.batch}-{self._name}-{request.attempt}"
+        tables = {f"changes/{directory_of(v)}/{stem}.parquet": _numbered(c, request.batch) for v, c in changes.items()}
+        file, *files = self._store.write_new({f"logs/{stem}.events": log, **tables})
+        return Log(request.batch, request.attempt, file, dict(zip(changes, files, strict=True)), rows, seconds)
+
+    # -- snapshots -----------------------------------------------------------------------------------------------------
+
+    def _finished_snapshot(self, chain: Chain) -> Snapshot | None:
+        """One of a version that does not count in the end is forgotten."""
+        if self._making is None:
+            return None
+        is_over, found = self._making.taken(self._store)
+        if is_over:
+            self._making = None
+        return found if found is not None and any(found.version == log.version for log in chain.logs) else None
+
+    def _consider_snapshot(self, request: Request, answer: Answer) -> None:
+        chain = request.chain.followed(answer.log, answer.snapshot)
+        if self._making is None and self._version == chain.version and is_due(chain):
+            self._making = fork_snapshot(
+                self._store, self._cell, self._name, chain.version, request.publish, self._listener, self._directory
+            )
+
+    # -- from the store ------------------------------------------------------------------------------------------------
+
+    def _reload(self, chain: Chain) -> None:
+        """From the newest snapshot that is whole, or from the first log where no log has been given up yet."""
+        self._version, self._last = None, None
+        starts: list[Snapshot | None] = list(reversed(chain.snapshots))
+        reasons = []
+        for start in starts if len(starts) > 1 else [*starts, None]:
+            self._cell = self._fresh()  # the old one goes before its like is made
+            try:
+                self._restore(chain, start)
+                self._version = chain.version
+                return
+            except CorruptError as error:
+                say(f"cell {self._name}: {error}")
+                reasons.append(str(error))
+        what = "; ".join(dict.fromkeys(reasons))
+        raise CorruptError(f"cell {self._name} cannot be restored, and nothing was applied: {what}")
+
+    def _restore(self, chain: Chain, start: Snapshot | None) -> None:
+        if start is not None:
+            with self._store.opened(start.file) as file:
+                self._cell.load(file.fileno())
+        for log in chain.after(start):
+            _feed(self._cell, self._store.checked(log.file), log.batch, log.file.path)
+        if chain.version != START:  # what a cell told before, it does not tell again
+            self._cell.changes()
+            self._cell.partials()
+
+
+def _feed(cell: Cell, log: pa.Buffer, batch: int, where: str) -> int:
+    rows = 0
+    for segment in log_segments(log, batch, where):
+        for given in segment.batches():
+            cell.apply(segment.relation, segment.times, given)
+            rows += given.num_rows
+    return rows
+
+
+def _numbered(changed: pa.RecordBatch, batch: int) -> pa.Buffer:
+    """(batch, weight, columns…) as a Parquet file."""
+    column = pa.repeat(pa.scalar(batch, pa.int64()), changed.num_rows)
+    schema = changed.schema.insert(0, pa.field("batch", pa.int64(), nullable=False))
+    sink = pa.BufferOutputStream()
+    write_parquet(pa.RecordBatch.from_arrays([column, *changed.columns], schema=schema), sink)
+    return sink.getvalue()
+
+
+def _parts(wanted: Split, partials: dict[str, pa.RecordBatch]) -> list[Part]:
+    """The weight comes before the key columns."""
+    if wanted.view not in partials:
+        return []
+    columns = tuple(place + 1 for place in wanted.partition)
+    found = split(partials[wanted.view], columns, wanted.parts)
+    return [Part(wanted.view, part, bytes(stream(batch.schema, [batch]))) for part, batch in found.items()]

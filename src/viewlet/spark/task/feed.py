@@ -1,0 +1,289 @@
+"""Rows to their cells, what cells sent to be summed on to the merge cells, and what all of them answer.
+
+Either a task has all rows of a cell, and has it apply them; or each task hands a cell what it has, and the driver has
+the cell apply what it then holds.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from itertools import chain, islice, product
+from typing import Any, NamedTuple, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from viewlet.durable.chain import Address, Chain
+from viewlet.errors import CorruptError, DataError, OverflowError_
+from viewlet.spark.pipeline import Arrival, Works
+from viewlet.spark.process.client import (
+    Answer,
+    Artefact,
+    Rows,
+    Split,
+    Ticket,
+    apply,
+    apply_held,
+    hold,
+    open_here,
+    part_rows,
+)
+from viewlet.spark.process.protocol import UnreachableError, described, raised
+
+ANSWER, PARTIAL, OPEN, REFUSED, HELD, LOST = "answer", "partial", "open", "refused", "held", "lost"
+NOBODY = -1  # the copy of a row that only opens its cell
+HOPELESS = (DataError, OverflowError_, CorruptError)  # what another attempt would not mend
+HANDED_AT_ONCE = 50  # Arrow batches of Spark's: as much as a task has in memory
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+class Message(NamedTuple):
+    """``part`` is where it goes next. The partial changes of a view travel as Arrow bytes."""
+
+    part: int
+    kind: str
+    name: str
+    body: bytes
+
+
+class Arrived(NamedTuple):
+    """Rows of a relation, by the columns that a cell knows."""
+
+    arrival: Arrival
+    rows: Rows
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One micro-batch: from which versions the cells start, and where they were last seen."""
+
+    works: Works
+    batch: int
+    chains: Mapping[str, bytes]  # packed
+    addresses: Mapping[str, Address]
+
+    def to_text(self) -> str:
+        """For who hands rows over: the batch, and where the cells are."""
+        cells = {name: self.addresses[name].to_json() for name in map(cell_name, range(self.works.cells))}
+        return json.dumps([self.batch, cells])
+
+    @staticmethod
+    def from_text(works: Works, text: str) -> Turn:
+        batch, cells = json.loads(text)
+        return Turn(works, batch, {}, {name: Address.from_json(address) for name, address in cells.items()})
+
+    def with_all_cells(self) -> Turn:
+        """Cells that nobody knows of are opened here."""
+        missing = [cell for cell in range(self.works.cells) if cell_name(cell) not in self.addresses]
+        opened = {cell_name(cell): open_here(self.ticket(cell)) for cell in missing}
+        return replace(self, addresses={**self.addresses, **opened})
+
+    def without(self, cells: Iterable[int]) -> Turn:
+        gone = set(map(cell_name, cells))
+        return replace(self, addresses={name: a for name, a in self.addresses.items() if name not in gone})
+
+    def ticket(self, cell: int) -> Ticket:
+        works, name = self.works, cell_name(cell)
+        return self._ticket(name, works.cell, works.local, works.splits)
+
+    def merge_ticket(self, cell: int) -> Ticket:
+        works, name = self.works, merge_name(cell)
+        assert works.merge is not None, "no view is summed across cells"
+        return self._ticket(name, works.merge, (*works.merged, *(works.global_ if cell == 0 else ())), ())
+
+    def _ticket(self, name: str, artefact: Artefact, publish: tuple[str, ...], splits: tuple[Split, ...]) -> Ticket:
+        return Ticket(
+            run=self.works.run,
+            artefact=artefact,
+            cell=name,
+            batch=self.batch,
+            chain=Chain.unpacked(self.chains[name]) if name in self.chains else Chain(),
+            address=self.addresses.get(name),
+            publish=publish,
+            splits=splits,
+        )
+
+
+def cell_name(number: int) -> str:
+    return f"c{number}"
+
+
+def merge_name(number: int) -> str:
+    return f"m{number}"
+
+
+# -- cells -------------------------------------------------------------------------------------------------------------
+
+
+def feed_cells(turn: Turn, batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
+    """Each cell its rows, all that there are of them."""
+
+    def applied(cell: int, arrived: list[Arrived]) -> list[Message]:
+        return _asked(turn, cell, lambda ticket: apply(ticket, in_order(arrived)))
+
+    yield from chain.from_iterable(_at_once(applied, _by_cell(turn.works.arrivals, batches)))
+
+
+def hand_over(turn: Turn, batches: Iterator[pa.RecordBatch]) -> Iterator[Message]:
+    """Each cell the rows that there are of it here; it holds them. A message says under which name."""
+    while some := list(islice(batches, HANDED_AT_ONCE)):
+        whole = pa.Table.from_batches(some).combine_chunks().to_batches()  # few large pieces are cut up sooner
+        yield from _at_once(partial(_hand_over, turn), _by_cell(turn.works.arrivals, whole))
+
+
+def _hand_over(turn: Turn, cell: int, arrived: list[Arrived]) -> Message:
+    name = secrets.token_hex(8)
+    with suppress(UnreachableError):  # whoever has it apply them will notice
+        hold(turn.ticket(cell), name, in_order(arrived))
+    return Message(cell, HELD, name, b"")
+
+
+def apply_handed_over(turn: Turn, messages: Iterable[Message]) -> list[Message]:
+    """Each cell what these messages say that it holds; it is lost if it does not."""
+    by_cell: dict[int, list[str]] = defaultdict(list)
+    for message in messages:
+        by_cell[message.part].append(message.name)
+
+    def applied(cell: int, names: list[str]) -> list[Message]:
+        try:
+            return _asked(turn, cell, lambda ticket: apply_held(ticket, names))
+        except UnreachableError:
+            return [Message(cell, LOST, "", b"")]
+
+    return list(chain.from_iterable(_at_once(applied, by_cell)))
+
+
+def _by_cell(arrivals: tuple[Arrival, ...], batches: Iterable[pa.RecordBatch]) -> dict[int, list[Arrived]]:
+    """Each cell's rows as its relations have them. Of a cell that is only to be opened there are none."""
+    found: dict[int, list[Arrived]] = defaultdict(list)
+    for batch in (batch for batch in batches if batch.num_rows):
+        copies, ops = _places(batch, "copy"), _places(batch, "op")
+        copies.pop(NOBODY, None)
+        named = {c: batch.select(arrivals[c].slots).rename_columns(list(arrivals[c].columns)) for c in copies}
+        for cell, here in _places(batch, "cell").items():
+            mine = found[cell]
+            for copy, op in product(copies, ops):
+                rows = _chosen(named[copy], here, copies[copy], ops[op])
+                if rows.num_rows:
+                    mine.append(Arrived(arrivals[copy], Rows(arrivals[copy].relation, op, rows)))
+    return found
+
+
+def _places(batch: pa.RecordBatch, column: str) -> dict[int, pa.Array | None]:
+    """Value ↦ the rows that have it (None: all). Values are few; a column that would always say 0 is left out."""
+    if column not in batch.schema.names:
+        return {0: None}
+    there = batch.column(column)
+    values = pc.unique(there).to_pylist()
+    return {value: pc.equal(there, value) if len(values) > 1 else None for value in values}
+
+
+def _chosen(rows: pa.RecordBatch, *masks: pa.Array | None) -> pa.RecordBatch:
+    """The rows that are in all of them, copied once."""
+    given = [mask for mask in masks if mask is not None]
+    return rows.filter(reduce(pc.and_, given)) if given else rows
+
+
+def _asked(turn: Turn, cell: int, ask: Callable[[Ticket], Answer]) -> list[Message]:
+    opened = turn.chains.get(cell_name(cell)) is None
+    try:
+        answer = ask(turn.ticket(cell))
+    except HOPELESS as error:
+        return [_refused(cell, error)]
+    opens = [Message(cell, OPEN, "", b"")] if opened and cell < turn.works.merge_cells else []
+    partials = [Message(part.part, PARTIAL, _label(part.view, answer), part.data) for part in answer.parts]
+    return [_answered(cell, answer, {"sent_to": sorted({part.part for part in answer.parts})}), *opens, *partials]
+
+
+def _label(view: str, answer: Answer) -> str:
+    """Which view, and which attempt of which cell, a partial change is of."""
+    return json.dumps([view, answer.cell, answer.log.id])
+
+
+def in_order(arrived: Iterable[Arrived]) -> Iterator[Rows]:
+    """What comes before what goes: a batch is a bag, its rows have no order of their own.
+
+    Static tables have a batch to themselves. Each load of one computes views anew, so its rows are kept together.
+    """
+    loads: dict[tuple[str, int], list[pa.RecordBatch]] = defaultdict(list)
+    deletes: list[Rows] = []
+    for arrival, rows in arrived:
+        if arrival.static:
+            loads[rows.relation, rows.times].append(rows.batch)
+        elif rows.times < 0:
+            deletes.append(rows)
+        else:
+            yield rows
+    for (relation, times), parts in sorted(loads.items(), key=lambda load: -load[0][1]):
+        yield Rows(relation, times, pa.concat_batches(parts))
+    yield from deletes
+
+
+# -- merge cells -------------------------------------------------------------------------------------------------------
+
+
+def feed_merge_cells(turn: Turn, messages: Iterable[Message]) -> Iterator[Message]:
+    """Each merge cell the partial changes that the cells sent it; their answers are passed on."""
+    by_cell: dict[int, list[Message]] = defaultdict(list)
+    for message in messages:
+        if message.kind in (ANSWER, REFUSED):
+            yield message
+        else:
+            by_cell[message.part].append(message)
+    yield from _at_once(partial(_feed_merge_cell, turn), by_cell)
+
+
+def _at_once(feed: Callable[[int, list[A]], B], by_cell: Mapping[int, list[A]]) -> list[B]:
+    """Cells are processes of their own: none waits for another's disk."""
+    if len(by_cell) < 2:
+        return [feed(cell, given) for cell, given in by_cell.items()]
+    with ThreadPoolExecutor(len(by_cell)) as pool:
+        return list(pool.map(feed, by_cell.keys(), by_cell.values()))
+
+
+def _feed_merge_cell(turn: Turn, cell: int, messages: list[Message]) -> Message:
+    partials: dict[str, list[bytes]] = defaultdict(list)
+    summed: set[tuple[str, str]] = set()
+    for message in messages:
+        if message.kind == PARTIAL:
+            view, sender, log = json.loads(message.name)
+            partials[view].append(message.body)
+            summed.add((sender, log))
+    rows = [r for view, parts in partials.items() for r in part_rows(turn.works.partials[view], parts)]
+    try:
+        answer = apply(turn.merge_ticket(cell), sorted(rows, key=lambda r: -r.times))
+    except HOPELESS as error:
+        return _refused(cell, error)
+    return _answered(cell, answer, {"summed": sorted(summed)})
+
+
+# -- answers -----------------------------------------------------------------------------------------------------------
+
+
+def _answered(cell: int, answer: Answer, more: dict[str, Any]) -> Message:
+    return Message(cell, ANSWER, answer.cell, json.dumps({"answer": answer.to_json(), **more}).encode())
+
+
+def _refused(cell: int, error: Exception) -> Message:
+    return Message(cell, REFUSED, "", json.dumps(described(error)).encode())
+
+
+def answers(messages: list[Message]) -> list[Answer] | None:
+    """What the cells answered; None where a merge cell summed what no answer tells of. A refusal is raised."""
+    for message in messages:
+        if message.kind == REFUSED:
+            raise raised(json.loads(bytes(message.body)))
+    found = {m.name: json.loads(bytes(m.body)) for m in messages if m.kind == ANSWER}
+    given = {name: Answer.from_json(told["answer"]) for name, told in found.items()}
+    sent = {(merge_name(part), name, given[name].log.id) for name, t in found.items() for part in t.get("sent_to", ())}
+    summed = {(name, sender, log) for name, told in found.items() for sender, log in told.get("summed", ())}
+    return list(given.values()) if sent == summed else None
