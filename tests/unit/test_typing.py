@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import viewlet
 from viewlet.algebra.terms import Op, Term, Var, evaluate_term
+from viewlet.program.kinds import program_kinds
 from viewlet.program.limits import unscaled_range
 from viewlet.program.typing import (
     BOOLEAN,
@@ -31,7 +32,6 @@ from viewlet.program.typing import (
     either,
     key_kind,
     plus,
-    program_kinds,
     scaled_bits,
     term_kind,
     times,

@@ -53,7 +53,7 @@ from viewlet.program.loops import (
     Total,
 )
 from viewlet.program.names import columns_of
-from viewlet.program.trigger import Program, ViewDefinition
+from viewlet.program.trigger import ViewDefinition
 from viewlet.schema import Type
 
 COUNT_BITS, WIDEST, DOUBLE_BITS = 63, 127, 53
@@ -62,7 +62,7 @@ DIGIT_BITS = 3.3219280948873626  # log₂ 10
 
 
 class Unfit(Exception):
-    """A program that fixed-width numbers cannot hold; an engine of exact rationals still can."""
+    """A program that is not for machine code, as fixed-width numbers cannot hold it; generated Python still runs it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,9 @@ class Exact:
     scale: int
     bits: int
 
+    def __str__(self) -> str:
+        return f"a number with {self.scale} digits after the point" if self.scale else "an integer"
+
 
 @dataclass(frozen=True, slots=True)
 class Inexact:
@@ -79,12 +82,18 @@ class Inexact:
 
     name: Literal["double", "real"]
 
+    def __str__(self) -> str:
+        return "a double" if self.name == "double" else "a sum or product of doubles"
+
 
 @dataclass(frozen=True, slots=True)
 class Other:
     """``null`` is the kind of NULL alone: every other kind holds it."""
 
     name: Literal["text", "boolean", "null"]
+
+    def __str__(self) -> str:
+        return "NULL" if self.name == "null" else f"a {self.name}"
 
 
 Kind = Exact | Inexact | Other
@@ -217,10 +226,10 @@ def _either(a: Kind, b: Kind) -> Kind:
         return _exact(scale, max(scaled_bits(a, scale), scaled_bits(b, scale)))
     if isinstance(a, Other) or isinstance(b, Other):
         raise Unfit(f"{a} and {b} in one column")
-    return DOUBLE if DOUBLE in (a, b) and (_is_double(a) or _is_double(b)) else REAL
+    return REAL
 
 
-def _is_double(kind: Kind) -> bool:
+def is_double(kind: Kind) -> bool:
     """Whether every number of an exact kind is a double."""
     return isinstance(kind, Exact) and kind.scale == 0 and kind.bits <= DOUBLE_BITS
 
@@ -237,7 +246,7 @@ def both(a: Kind, b: Kind) -> Kind:
     if a == NULL:
         return b
     for whole, other in ((a, b), (b, a)):
-        if _is_double(whole) and isinstance(other, Inexact):
+        if is_double(whole) and isinstance(other, Inexact):
             return whole  # those that are such integers
     raise Unfit(f"{a} joined with {b}")
 
@@ -323,9 +332,12 @@ class Kinds:
 
     def define(self, view: ViewDefinition, inputs: tuple[Kind, ...] = ()) -> None:
         given = dict(zip(view.inputs, inputs, strict=True))
-        found, value = self.query(view.definition, given)
+        try:
+            found, value = self.query(view.definition, given)
+            self.values[view.name] = COUNT if is_count(view.definition) else _summed(value, False)
+        except Unfit as unfit:
+            raise Unfit(f"in {view.name}: {unfit}") from None
         self.columns[view.name] = inputs + tuple(key_kind(found[v]) for v in view.outputs)
-        self.values[view.name] = COUNT if is_count(view.definition) else _summed(value, False)
 
     # -- loop nests ----------------------------------------------------------------------------------------------------
 
@@ -455,53 +467,3 @@ def is_count(q: Query) -> bool:
             return False
         case _:
             return all(map(is_count, children(q)))
-
-
-def program_kinds(program: Program) -> Kinds:
-    """The kinds of all relations and views; the inputs of a view cache have those of the values it is read with."""
-    kinds = Kinds({r.name: tuple(column_kind(c.type) for c in r.columns) for r in program.relations})
-    for view in program.views:
-        if not view.is_cache:
-            kinds.define(view)
-    caches = {v.name: v for v in program.views if v.is_cache}
-    while caches:
-        before = dict(kinds.columns)
-        for q, env in _readers(program, kinds):
-            _read_caches(q, env, caches, kinds)
-        if kinds.columns == before:
-            break
-    if missing := [name for name in caches if name not in kinds.columns]:
-        raise Unfit(f"nothing reads the view cache {', '.join(missing)}")
-    return kinds
-
-
-def _readers(program: Program, kinds: Kinds) -> Iterator[tuple[Query, Env]]:
-    for trigger in program.triggers:
-        params = dict(zip(trigger.event.params, kinds.columns[trigger.event.relation], strict=False))
-        for statement in trigger.statements:
-            target = statement.target
-            if target.name in kinds.columns:
-                yield statement.expression, params | dict(zip(target.inputs, kinds.columns[target.name], strict=False))
-    for view in program.views:
-        if view.fill is not None and view.name in kinds.columns:
-            yield view.fill, dict(zip(view.inputs, kinds.columns[view.name], strict=False))
-
-
-def _read_caches(q: Query, env: Env, caches: Mapping[str, ViewDefinition], kinds: Kinds) -> None:
-    """Learn the kinds of cache inputs from the reads in Q where ``env`` is bound."""
-    if isinstance(q, View):
-        if q.name in caches:
-            known = kinds.columns.get(q.name, (NULL,) * len(q.inputs))
-            given = tuple(either([a, env[v]]) for a, v in zip(known, q.inputs, strict=False))
-            if known[: len(given)] != given or q.name not in kinds.columns:
-                kinds.define(caches[q.name], given)
-        return
-    if not isinstance(q, Join):
-        for child in children(q):
-            _read_caches(child, env, caches, kinds)
-        return
-    inside = dict(env)
-    for part in join_order(q.factors, frozenset(env)):
-        _read_caches(part, inside, caches, kinds)
-        for v, k in kinds.query(part, inside)[0].items():
-            inside[v] = both(inside[v], k) if v in inside else k

@@ -27,8 +27,9 @@ from viewlet.engines.python.engine import PythonEngine
 from viewlet.engines.results import result_rows
 from viewlet.errors import CorruptError
 from viewlet.program.encoding import Row
+from viewlet.program.kinds import program_kinds
 from viewlet.program.trigger import Program, Result
-from viewlet.program.typing import BOOLEAN, TEXT, Exact, Inexact, Kind, Unfit, program_kinds
+from viewlet.program.typing import BOOLEAN, TEXT, Exact, Inexact, Kind, Unfit
 from viewlet.session import NativeSession, Session
 
 MOST_DIGITS = 38  # of a decimal128

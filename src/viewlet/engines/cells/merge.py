@@ -14,8 +14,9 @@ from itertools import count
 from viewlet.algebra.query import ONE, Delta, Query, Rel, Value, View, join, negate, sum_
 from viewlet.algebra.terms import Var
 from viewlet.engines.cells.routing import Grid
+from viewlet.program.kinds import program_kinds
 from viewlet.program.trigger import Event, Program, Result, Statement, Trigger, ViewDefinition
-from viewlet.program.typing import COUNT_BITS, Exact, Inexact, Kind, Kinds, Other, program_kinds
+from viewlet.program.typing import COUNT_BITS, Exact, Inexact, Kind, Kinds, Other
 from viewlet.program.verify import verify_program
 from viewlet.schema import BIGINT, BOOLEAN, DOUBLE, VARCHAR, Column, Relation, Type, decimal
 

@@ -26,9 +26,10 @@ from viewlet.engines.tables import tables_reader
 from viewlet.errors import OverflowError_
 from viewlet.program.encoding import Cell, Row, decode
 from viewlet.program.graph import part_for
+from viewlet.program.kinds import program_kinds
 from viewlet.program.limits import key_limits, limits
 from viewlet.program.trigger import Program
-from viewlet.program.typing import COUNT, DOUBLE, Exact, Kind, Kinds, Unfit, program_kinds
+from viewlet.program.typing import COUNT, DOUBLE, Exact, Kind, Kinds, Unfit
 
 BRIDGE = """
 #include "bridge.hpp"

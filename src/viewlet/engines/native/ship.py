@@ -18,8 +18,8 @@ from viewlet.engines.native.build import RUNTIME, _cpu, load
 from viewlet.engines.native.emit import native
 from viewlet.engines.native.engine import Compiled
 from viewlet.engines.native.watch import Watched
+from viewlet.program.kinds import program_kinds
 from viewlet.program.trigger import Program
-from viewlet.program.typing import program_kinds
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,10 @@ from viewlet.engines.python.terms import FUNCTIONS
 from viewlet.engines.state import State
 from viewlet.engines.store import Map
 from viewlet.program.encoding import Row, decode, view_codec
+from viewlet.program.kinds import program_kinds
 from viewlet.program.lower import Lowering
 from viewlet.program.trigger import Program, Trigger, ViewDefinition
-from viewlet.program.typing import Kinds, Unfit, program_kinds
+from viewlet.program.typing import Kinds, Unfit
 
 Fire = Callable[[Row], None]
 
