@@ -11,12 +11,15 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from viewlet.compilation import Dialect
 from viewlet.compiler.script import compile_script
+from viewlet.engines.native.emit.program import why_not_native
 from viewlet.errors import SqlError, UnsupportedError, refusing_depth
 from viewlet.loops.cost_class import program_cost_class, scan_warnings
 from viewlet.program.graph import part_for
 from viewlet.program.trigger import Program, Script
 from viewlet.sql.source import script_text
 from viewlet.sql.translate import nothing, translate
+
+ON_PYTHON = "kept fresh by generated Python, with all views of the script, since there is no machine code for it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +68,9 @@ def check(script: str, *, strategy: str = "optimized", dialect: Dialect = "sql")
     with refusing_depth():
         program = compile_script(parsed, strategy)
     maintained = {r.name for r in program.results}
+    slow = why_not_native(program)
     return [
-        _maintainable(program, s.view) if s not in refused else _refused(s, refused)
+        _maintainable(program, s.view, slow) if s not in refused else _refused(s, refused)
         for s in statements
         if s in refused or s.view in maintained
     ]
@@ -126,10 +130,13 @@ def _offset(script: str, error: SqlError) -> int:
     return sum(len(line) + 1 for line in script.split("\n")[: error.line - 1]) + error.column - 1
 
 
-def _maintainable(program: Program, view: str) -> ViewCheck:
+def _maintainable(program: Program, view: str, slow: str) -> ViewCheck:
+    """``slow``: why the script stays on generated Python, perhaps for another view."""
     part = part_for(program, view)
-    findings = tuple(Finding(warning) for warning in scan_warnings(part))
-    return ViewCheck(view, True, program_cost_class(part, kinds="+-"), findings)
+    findings = [Finding(warning) for warning in scan_warnings(part)]
+    if slow:
+        findings.append(Finding(f"{ON_PYTHON}: {why_not_native(part) or slow}"))
+    return ViewCheck(view, True, program_cost_class(part, kinds="+-"), tuple(findings))
 
 
 def _refused(statement: _Statement, refused: dict[_Statement, list[SqlError]]) -> ViewCheck:

@@ -50,6 +50,7 @@ ENGINES: dict[str, Start] = {
 }
 TIERS: dict[str, type] = {"native": NativeEngine, "python": PythonEngine, "interpreter": Interpreter}
 DEFAULT_ENGINE = "native"
+ONLY_NATIVE = "the tables hold NaN or infinities, and there is no machine code for this script that could take them"
 WORTH_WAITING = 100_000  # rows that take generated Python about as long as a compiler run
 
 
@@ -109,7 +110,10 @@ class Database:
                 with suppress(SpoiledError):  # perhaps by a number in between, which exact arithmetic can hold
                     return NativeSession(compiled, tables, self._subscriptions)
         if self._tiered and any(is_wild(cell) for rows in tables.values() for row in rows for cell in row):
-            compiled = compile_program(program)
+            try:
+                compiled = compile_program(program)
+            except Unfit as unfit:
+                raise Error(f"{ONLY_NATIVE}: {unfit}") from None
             if compiled is not None:
                 return NativeSession(compiled, tables, self._subscriptions)
         return Session(program, self._start, tables, self._subscriptions)

@@ -29,6 +29,7 @@ class NativeBuild:
         self._delay = 0.0 if at_once else HEAD_START
         self._hurry = threading.Event()
         self._compiled: Compiled | None = None
+        self._unwanted = False
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="viewlet native build", daemon=True)
         self._thread.start()
@@ -36,7 +37,7 @@ class NativeBuild:
     def _run(self) -> None:
         self._hurry.wait(self._delay)
         if not self._wanted():
-            self._failure = Unfit("nobody waits for it any more")
+            self._unwanted = True
             return
         try:
             self._compiled = compile_program(self._program)
@@ -52,11 +53,13 @@ class NativeBuild:
         self._thread.join()
 
     def take(self) -> Compiled | None:
-        """The program, or None where generated Python goes on: no compiler, or numbers without a fixed width."""
-        if self._failure is not None and not isinstance(self._failure, Unfit):
+        """The program, or None where generated Python goes on, which one warning says."""
+        if isinstance(self._failure, Unfit):
+            _say_once(f"there is no machine code for this program: {self._failure}; {ON_PYTHON}")
+        elif self._failure is not None:
             what = str(self._failure) if isinstance(self._failure, Error) else repr(self._failure)
             _say_once(f"{what}\n{ON_PYTHON}")
-        elif self._failure is None and self._compiled is None:
+        elif self._compiled is None and not self._unwanted:
             _say_once(NO_COMPILER)
         return self._compiled
 

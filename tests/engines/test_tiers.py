@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import subprocess
 import sys
 import time
@@ -16,8 +17,9 @@ from pathlib import Path
 import pytest
 
 import viewlet
-from viewlet import Database
+from viewlet import Database, tiers
 from viewlet.database import WORTH_WAITING
+from viewlet.engines.native import emit
 
 SCRIPT = """
 CREATE STREAM r (g VARCHAR, a BIGINT NOT NULL, x DOUBLE, p DECIMAL(12,2));
@@ -232,6 +234,35 @@ def test_without_a_compiler_python_goes_on_and_says_so_once(tmp_path: Path) -> N
     assert first == second == "[(2, 2)]"
     assert said.count("no C++ compiler was found") == 1
     assert "pip install ziglang" in said
+
+
+def test_a_program_that_would_be_too_large_stays_on_python_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    size = len(viewlet.compile(SCRIPT).cpp())
+    monkeypatch.setattr(emit, "MOST_CODE", 4096)
+    monkeypatch.setattr(tiers, "_said", set())
+    why = f"its C\\+\\+ would be {size >> 10} KB, of which at most 4 are compiled"
+    db = viewlet.connect(wait_native=True)
+    db.execute(SCRIPT)
+    with pytest.warns(UserWarning, match=f"no machine code for this program: {why}; views are kept fresh by generated"):
+        assert db.tier == "python"
+    again = database(wait_native=True)  # and said no more
+    again.insert("r", ROWS)
+    assert (again.tier, again.verify("pairs")) == ("python", [])
+    assert re.search(f"no native code: {why}", str(again.explain()))
+    findings = [str(finding) for found in viewlet.check(SCRIPT) for finding in found.findings]
+    assert sum("generated Python" in finding for finding in findings) == len(VIEWS)
+    assert all(found.maintainable for found in viewlet.check(SCRIPT))
+
+
+def test_infinities_need_machine_code_for_a_further_view(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody else could take them over."""
+    script = "CREATE STREAM d (x DOUBLE); CREATE MATERIALIZED VIEW s AS SELECT sum(x) AS x FROM d;"
+    db = database(script, wait_native=True)
+    db.insert("d", [(1.0,), (float("inf"),)])
+    monkeypatch.setattr(emit, "MOST_CODE", 1024)
+    with pytest.raises(viewlet.Error, match=r"the tables hold NaN or infinities, and there is no machine code .* KB"):
+        db.execute("CREATE MATERIALIZED VIEW m AS SELECT max(x) AS x FROM d;")
+    assert db.view("s").rows() == [(float("inf"),)]
 
 
 def test_a_join_of_nulls_of_two_scales() -> None:

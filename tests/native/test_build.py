@@ -12,7 +12,7 @@ import pytest
 
 import viewlet
 from viewlet.engines.native import build
-from viewlet.engines.native.emit.detached import _checksum
+from viewlet.engines.native.detached import _checksum
 from viewlet.errors import Error
 
 PROGRAM = """

@@ -49,6 +49,7 @@ from viewlet.loops.steps import (
 )
 from viewlet.program.kinds import (
     COUNT,
+    DOUBLE,
     NULL,
     ONE,
     REAL,
@@ -62,6 +63,7 @@ from viewlet.program.kinds import (
     both,
     column_kind,
     either,
+    is_double,
     key_kind,
     plus,
     term_kind,
@@ -126,9 +128,12 @@ class Kinds:
 
     def define(self, view: ViewDefinition, inputs: tuple[Kind, ...] = ()) -> None:
         given = dict(zip(view.inputs, inputs, strict=True))
-        found, value = self.query(view.definition, given)
+        try:
+            found, value = self.query(view.definition, given)
+            self.values[view.name] = COUNT if is_count(view.definition) else _summed(value, False)
+        except Unfit as unfit:
+            raise Unfit(f"in {view.name}: {unfit}") from None
         self.columns[view.name] = inputs + tuple(key_kind(found[v]) for v in view.outputs)
-        self.values[view.name] = COUNT if is_count(view.definition) else _summed(value, False)
 
     # -- loop nests ----------------------------------------------------------------------------------------------------
 
@@ -295,7 +300,7 @@ def _read_caches(q: Query, env: Env, caches: Mapping[str, ViewDefinition], kinds
     if isinstance(q, View):
         if q.name in caches:
             known = kinds.columns.get(q.name, (NULL,) * len(q.inputs))
-            given = tuple(either([a, env[v]]) for a, v in zip(known, q.inputs, strict=False))
+            given = tuple(_asked(a, env[v]) for a, v in zip(known, q.inputs, strict=False))
             if known[: len(given)] != given or q.name not in kinds.columns:
                 kinds.define(caches[q.name], given)
         return
@@ -308,3 +313,10 @@ def _read_caches(q: Query, env: Env, caches: Mapping[str, ViewDefinition], kinds
         _read_caches(part, inside, caches, kinds)
         for v, k in kinds.query(part, inside)[0].items():
             inside[v] = both(inside[v], k) if v in inside else k
+
+
+def _asked(known: Kind, given: Kind) -> Kind:
+    """What a view cache is asked for with values of both kinds: some integers are doubles."""
+    if DOUBLE in (known, given) and (is_double(known) or is_double(given)):
+        return DOUBLE
+    return either([known, given])

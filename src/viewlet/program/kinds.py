@@ -20,7 +20,7 @@ DIGIT_BITS = 3.3219280948873626  # log₂ 10
 
 
 class Unfit(Exception):
-    """A program that fixed-width numbers cannot hold; an engine of exact rationals still can."""
+    """A program that is not for machine code, as fixed-width numbers cannot hold it; generated Python still runs it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,9 @@ class Exact:
     scale: int
     bits: int
 
+    def __str__(self) -> str:
+        return f"a number with {self.scale} digits after the point" if self.scale else "an integer"
+
 
 @dataclass(frozen=True, slots=True)
 class Inexact:
@@ -37,12 +40,18 @@ class Inexact:
 
     name: Literal["double", "real"]
 
+    def __str__(self) -> str:
+        return "a double" if self.name == "double" else "a sum or product of doubles"
+
 
 @dataclass(frozen=True, slots=True)
 class Other:
     """``null`` is the kind of NULL alone: every other kind holds it."""
 
     name: Literal["text", "boolean", "null"]
+
+    def __str__(self) -> str:
+        return "NULL" if self.name == "null" else f"a {self.name}"
 
 
 Kind = Exact | Inexact | Other
@@ -175,10 +184,10 @@ def _either(a: Kind, b: Kind) -> Kind:
         return _exact(scale, max(scaled_bits(a, scale), scaled_bits(b, scale)))
     if isinstance(a, Other) or isinstance(b, Other):
         raise Unfit(f"{a} and {b} in one column")
-    return DOUBLE if DOUBLE in (a, b) and (_is_double(a) or _is_double(b)) else REAL
+    return REAL
 
 
-def _is_double(kind: Kind) -> bool:
+def is_double(kind: Kind) -> bool:
     """Whether every number of an exact kind is a double."""
     return isinstance(kind, Exact) and kind.scale == 0 and kind.bits <= DOUBLE_BITS
 
@@ -195,7 +204,7 @@ def both(a: Kind, b: Kind) -> Kind:
     if a == NULL:
         return b
     for whole, other in ((a, b), (b, a)):
-        if _is_double(whole) and isinstance(other, Inexact):
+        if is_double(whole) and isinstance(other, Inexact):
             return whole  # those that are such integers
     raise Unfit(f"{a} joined with {b}")
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 
 from viewlet.engines.native.compiler import Compiler, first_working
-from viewlet.engines.native.emit.detached import Step, compile_detached, is_private, is_whole, write
+from viewlet.engines.native.detached import Step, compile_detached, is_private, is_whole, write
 from viewlet.errors import Error
 
 RUNTIME = Path(__file__).parent / "runtime"

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from viewlet.engines.native.emit.detached import Step, compile_detached, write
+from viewlet.engines.native.detached import Step, compile_detached, write
 
 FLAGS = (
     "-std=c++20",

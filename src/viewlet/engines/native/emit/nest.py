@@ -13,10 +13,11 @@ from viewlet.algebra.query import Atom, Compare
 from viewlet.algebra.terms import Term, free
 from viewlet.engines.native.emit.keys import each_entry, too_fine, view_constant, whole_key
 from viewlet.engines.native.emit.layout import Field, Layout, MapLayout, Member, identifier, named, unique
+from viewlet.engines.native.emit.limits import bounds_text, key_checks
 from viewlet.engines.native.emit.lines import Lines
 from viewlet.engines.native.emit.ordered import OrderedReads
 from viewlet.engines.native.emit.places import member_of, reference
-from viewlet.engines.native.emit.terms import Cpp, Scope, Terms, integer, type_of
+from viewlet.engines.native.emit.terms import Cpp, Scope, Terms, type_of
 from viewlet.loops.infer import Kinds, additions
 from viewlet.loops.names import columns_of
 from viewlet.loops.steps import (
@@ -26,7 +27,6 @@ from viewlet.loops.steps import (
     EachSlice,
     Emit,
     Extremum,
-    Factor,
     Get,
     Group,
     Let,
@@ -41,7 +41,7 @@ from viewlet.loops.steps import (
     Test,
     Total,
 )
-from viewlet.program.kinds import COUNT, REAL, WIDEST, Exact, Inexact, Kind, key_kind
+from viewlet.program.kinds import COUNT, REAL, Exact, Inexact, Kind, key_kind
 from viewlet.program.limits import KeyLimits
 
 MADE = "made"  # before a key: its entry is made where it is not there
@@ -466,29 +466,15 @@ class Nest:
         slots = {member: f"{member_of(entry)}values.{member.name}" for member in members}
         for member, slot in slots.items():
             if member.view in self.limits:
-                bounds = "".join(f", {integer(n, Exact(0, WIDEST))}" for n in self.limits[member.view])
-                self.out.add(f"within(faults, {view_constant(member.view)}, {slot}{bounds});")
-            if member.view in self.key_limits:
-                self.key_within(found, member, entry)
+                bounds = bounds_text(self.limits[member.view])
+                self.out.add(f"within(faults, {view_constant(member.view)}, {slot}, {bounds});")
+            for check in key_checks(self, found, member, entry):
+                self.out.add(f"if (!is_zero({slot})) {check};")
         self.written.add(found.name)
         zero = " || ".join(f"is_zero({s})" for s in slots.values())
         self.out.add(f"if ({zero}) {found.name}.doubt({reference(entry)});")
         if found.orders:
             self.out.add(f"{found.name}.touch({reference(entry)});")
-
-    def key_within(self, found: MapLayout, member: Member, entry: str) -> None:
-        """What a user sees of the key is within its column, while there is such an entry."""
-        fields = zip(self.columns[member.view], found.key, strict=True)
-        scope = {n: self.column(f"{member_of(entry)}key", f) for n, f in fields}
-        view, slot = view_constant(member.view), f"{member_of(entry)}values.{member.name}"
-        self.terms.view = view
-        for term, limit in self.key_limits[member.view].items():
-            value = self.terms.factor(Factor(term, True, False), scope)
-            if isinstance(value.kind, Exact):
-                bounds = "".join(f", {integer(n, Exact(0, WIDEST))}" for n in limit.units(value.kind.scale))
-                self.out.add(f"if (!is_zero({slot})) within(faults, {view}, {value.text}{bounds});")
-            else:
-                self.out.add(f"if (!is_zero({slot})) {self.terms.bounded(value).text};")
 
     def collect(self, into: Temporary, keys: tuple[str, ...], product: Product, scope: Scope, *, finite: bool) -> None:
         """The change goes into a map of its own, or into a variable where there is but one group."""

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from textwrap import indent
-from typing import TypeGuard
 
 from viewlet.algebra.query import Query, Value, children
 from viewlet.algebra.remembered import forget
@@ -35,6 +34,7 @@ from viewlet.engines.native.emit.layout import (
     plain,
     unique,
 )
+from viewlet.engines.native.emit.limits import key_bounds, sum_bounds
 from viewlet.engines.native.emit.nest import Temporary
 from viewlet.engines.native.emit.ordered import tree_key
 from viewlet.engines.native.emit.results import plan_reader, reader, reader_of_one
@@ -43,17 +43,17 @@ from viewlet.engines.native.emit.triggers import Triggers, value_type
 from viewlet.engines.native.emit.watch import UNWATCHED, Watched, Watching
 from viewlet.errors import Error
 from viewlet.loops.fuse import differ_in_sign
-from viewlet.loops.infer import Kinds, program_kinds
+from viewlet.loops.infer import program_kinds
 from viewlet.loops.lower import Lowering
 from viewlet.loops.nulls import nullable_columns
-from viewlet.program.kinds import DOUBLE, REAL, TEXT, Exact, Kind, Unfit, column_kind, term_kind
-from viewlet.program.limits import KeyLimits, Limit, key_limits, limits
+from viewlet.program.kinds import DOUBLE, REAL, TEXT, Exact, Unfit, column_kind
 from viewlet.program.sources import writes
 from viewlet.program.trigger import Program, Trigger
 from viewlet.schema import Relation
 
 SITES = re.compile(r"\.(?:at|find|make)\(|\.slice<")
 MANY_SITES = 60
+MOST_CODE = 1 << 20  # characters, for which a compiler takes half a minute and some GB
 COMPACT = (
     "#define VIEWLET_COMPACT  // very many places look something up: in line, they would take the compiler seconds\n"
 )
@@ -81,8 +81,17 @@ class Native:
 
 
 def cpp_source(program: Program) -> str:
-    """The C++ of a program; raises Unfit where its numbers have no fixed width."""
+    """The C++ of a program; raises Unfit where its numbers have no fixed width, or where it would be too much."""
     return native(program).source
+
+
+def why_not_native(program: Program) -> str:
+    """Why a program stays on generated Python; "" where there is machine code for it."""
+    try:
+        native(program)
+    except Unfit as unfit:
+        return str(unfit)
+    return ""
 
 
 @writes("cpp")
@@ -97,7 +106,7 @@ def native(program: Program, watched: Watched = UNWATCHED) -> Native:
     watched.check(program)
     kinds, nullable = program_kinds(program), nullable_columns(program)
     found = layout(program, kinds, nullable)
-    limited = _bounds(program, kinds), _key_limits(program, kinds)
+    limited = sum_bounds(program, kinds), key_bounds(program, kinds)
     triggers = Triggers(program, found, kinds, Lowering.of(program), *limited)
     rows = {r.name: _row_fields(r) for r in program.relations}
     _plan(triggers)
@@ -129,7 +138,10 @@ def native(program: Program, watched: Watched = UNWATCHED) -> Native:
     more = (["ordered"] if any(m.orders for m in found.maps) else []) + (["watch"] if watching.infos else [])
     parts[0] = parts[0].replace('#include "terms.hpp"', "\n".join(f'#include "{h}.hpp"' for h in [*more, "terms"]))
     forget()
-    return Native("\n".join(parts), tuple(v.name for v in program.views), tuple(readers), found, told)
+    source = "\n".join(parts)
+    if len(source) > MOST_CODE:
+        raise Unfit(f"its C++ would be {len(source) >> 10:,} KB, of which at most {MOST_CODE >> 10:,} are compiled")
+    return Native(source, tuple(v.name for v in program.views), tuple(readers), found, told)
 
 
 def _plan(triggers: Triggers) -> None:
@@ -155,33 +167,6 @@ def _insert_and_delete(program: Program) -> dict[str, tuple[Trigger, Trigger]]:
 def _head(functions: Iterable[str]) -> str:
     sites = sum(len(SITES.findall(function)) for function in functions)
     return COMPACT + HEAD if sites > MANY_SITES else HEAD
-
-
-def _bounds(program: Program, kinds: Kinds) -> dict[str, tuple[int, int]]:
-    """Of the sums that a user sees and that could leave their columns: the integers of last places that fit."""
-    found = {}
-    for view, limit in limits(program).items():
-        kind = kinds.values[view]
-        if _may_leave(kind, limit):
-            found[view] = limit.units(kind.scale)
-    return found
-
-
-def _key_limits(program: Program, kinds: Kinds) -> dict[str, KeyLimits]:
-    """Of the keys that a user sees and that could leave their columns."""
-    found = {}
-    for view, of in key_limits(program).items():
-        columns = dict(zip(program.view(view).outputs, kinds.columns[view], strict=True))
-        terms = {term: (term_kind(term, columns), limit) for term, limit in of.items()}
-        found[view] = {term: limit for term, (kind, limit) in terms.items() if kind == REAL or _may_leave(kind, limit)}
-    return found
-
-
-def _may_leave(kind: Kind, limit: Limit) -> TypeGuard[Exact]:
-    if not isinstance(kind, Exact):
-        return False
-    low, high = limit.units(kind.scale)
-    return high < (1 << kind.bits) - 1 or low > -(1 << kind.bits)
 
 
 # -- types -------------------------------------------------------------------------------------------------------------
