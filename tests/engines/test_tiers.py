@@ -19,7 +19,7 @@ import pytest
 import viewlet
 from viewlet import Database, tiers
 from viewlet.database import WORTH_WAITING
-from viewlet.engines.native import emit
+from viewlet.engines.native.emit import program as emit
 
 SCRIPT = """
 CREATE STREAM r (g VARCHAR, a BIGINT NOT NULL, x DOUBLE, p DECIMAL(12,2));

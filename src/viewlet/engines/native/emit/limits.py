@@ -51,11 +51,13 @@ def bounds_text(bounds: tuple[int, int]) -> str:
 
 def key_checks(nest: Nest, found: MapLayout, member: Member, entry: str) -> list[str]:
     """For what a user sees of an entry's key, a C++ expression that reports what its column cannot show."""
+    if member.view not in nest.key_limits:
+        return []
     view, terms = view_constant(member.view), nest.terms
     fields = zip(nest.columns[member.view], found.key, strict=True)
     scope = {n: nest.column(f"{member_of(entry)}key", f) for n, f in fields}
     checks = []
-    for term, limit in nest.key_limits.get(member.view, {}).items():
+    for term, limit in nest.key_limits[member.view].items():
         terms.view = view
         value = terms.factor(Factor(term, True, False), scope)
         if isinstance(value.kind, Exact):

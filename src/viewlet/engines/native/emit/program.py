@@ -53,7 +53,7 @@ from viewlet.schema import Relation
 
 SITES = re.compile(r"\.(?:at|find|make)\(|\.slice<")
 MANY_SITES = 60
-MOST_CODE = 1 << 20  # characters, for which a compiler takes half a minute and some GB
+MOST_CODE = 3 << 19  # characters: a compiler takes 20 s for most such programs, and more than a minute for some
 COMPACT = (
     "#define VIEWLET_COMPACT  // very many places look something up: in line, they would take the compiler seconds\n"
 )
