@@ -23,9 +23,10 @@ from viewlet.algebra.text import parse
 from viewlet.database import Database
 from viewlet.engines.exact.interpreter import Interpreter
 from viewlet.engines.exact.python.engine import PythonEngine
-from viewlet.loops.fuse import Pass, bound_names, merged, passes, renamed
-from viewlet.loops.hoist import free_names, hoisted
+from viewlet.loops.fuse import Turn, bound_names, merged, renamed
+from viewlet.loops.hoist import free_names, hoist
 from viewlet.loops.lower import Lowering
+from viewlet.loops.pipeline import fused
 from viewlet.loops.steps import Add, Block, Emit, Factor, Let, Total
 from viewlet.loops.steps import Test as Filter
 from viewlet.program.trigger import Event, Program, Statement, Trigger, ViewDefinition
@@ -132,9 +133,9 @@ def test_random_programs(given_case: Case) -> None:
 # -- what is fused and hoisted -----------------------------------------------------------------------------------------
 
 
-def turns(program: Program, relation: str, *, given_sign: str = "") -> tuple[Pass, ...]:
+def turns(program: Program, relation: str) -> tuple[Turn, ...]:
     trigger = next(t for t in program.triggers if (t.event.kind, t.event.relation) == ("+", relation))
-    return passes(program, trigger, Lowering.of(program), given_sign)
+    return fused(program, trigger, Lowering.of(program))
 
 
 def test_statements_over_one_slice_are_one_pass() -> None:
@@ -151,7 +152,7 @@ def test_a_total_of_several_statements_is_added_up_once() -> None:
     program = viewlet.compile(script.schema + script.views)
     trigger = next(t for t in program.triggers if (t.event.kind, t.event.relation) == ("+", "r"))
     before = turns(program, "r")
-    first, after = hoisted(before, frozenset(trigger.event.params))
+    first, after = hoist(before, frozenset(trigger.event.params))
     names = {step.var for step in first if isinstance(step, Total)}
     for one, other in zip(before, after, strict=True):
         assert one.statements == other.statements
@@ -176,7 +177,7 @@ def test_a_total_that_only_tests_lead_to_stays_behind_them() -> None:
     tested = (Filter(Compare("<", Var("@p"), Const(3, "number")), False, True, always),)
 
     def hoists(*blocks: Block) -> bool:
-        return bool(hoisted(tuple(Pass((), block, False, frozenset()) for block in blocks), frozenset({"@p"}))[0])
+        return bool(hoist(tuple(Turn((), block, False, frozenset()) for block in blocks), frozenset({"@p"}))[0])
 
     assert not hoists(tested, tested)
     assert hoists(tested, always)

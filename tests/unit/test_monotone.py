@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from viewlet.algebra.query import Compare, View, factors
 from viewlet.algebra.terms import COMPARISONS, NULL, TRUE, Const, Op, Scalar, Term, Var, evaluate_term, number
 from viewlet.algebra.text import parse
-from viewlet.loops.fuse import Pass
-from viewlet.loops.hoist import hoisted
+from viewlet.loops.fuse import Turn
+from viewlet.loops.hoist import hoist
 from viewlet.loops.lower import Lowering, Scope
 from viewlet.loops.monotone import (
     MOST_RANGES,
@@ -31,6 +31,7 @@ from viewlet.loops.monotone import (
 )
 from viewlet.loops.names import bound_names, free_names
 from viewlet.loops.order_paths import ordered_path
+from viewlet.loops.pipeline import finished
 from viewlet.loops.steps import Add, Block, Cut, Emit, Factor, InRun, Loop, Range, RangeSum, Total
 
 K, A, B = Var("k"), Var("a"), Var("b")
@@ -351,12 +352,14 @@ def test_a_view_times_itself_has_no_path() -> None:
 def added_up_first(*expressions: str) -> Block:
     """What is done before two passes for each of the expressions."""
     lowering = Lowering({"V": (False,), "T": ()})
-    return before(*(lowering.change(parse(e), (), Scope(GIVEN, GIVEN)) for e in expressions for _ in range(2)))
+    return before(
+        *(finished(lowering.change(parse(e), (), Scope(GIVEN, GIVEN))) for e in expressions for _ in range(2))
+    )
 
 
 def before(*blocks: Block) -> Block:
     """What is done before the passes; every name has a value where it is used."""
-    first, passes = hoisted(tuple(Pass((), block, False, frozenset()) for block in blocks), GIVEN)
+    first, passes = hoist(tuple(Turn((), block, False, frozenset()) for block in blocks), GIVEN)
     known = GIVEN
     for step in first:
         assert free_names((step,)) <= known
@@ -397,7 +400,9 @@ def test_a_sum_does_not_share_the_loop_of_one_that_it_uses() -> None:
 
 def test_a_range_is_added_up_before_the_loops_that_give_it_nothing() -> None:
     lowering = Lowering({"V": (False,), "T": (False,), "W": (False,)})
-    outside = lowering.change(parse("W[][y] * Sum[](V[][x] * [x > @a])"), ("y",), Scope(GIVEN, GIVEN))
-    inside = lowering.change(parse("W[][y] * Sum[](V[][x] * (s := T[][y]) * [x > s])"), ("y",), Scope(GIVEN, GIVEN))
+    outside = finished(lowering.change(parse("W[][y] * Sum[](V[][x] * [x > @a])"), ("y",), Scope(GIVEN, GIVEN)))
+    inside = finished(
+        lowering.change(parse("W[][y] * Sum[](V[][x] * (s := T[][y]) * [x > s])"), ("y",), Scope(GIVEN, GIVEN))
+    )
     assert isinstance(outside[0], RangeSum)
     assert [type(step) for step in inside] == [Loop]

@@ -65,14 +65,14 @@ from viewlet.errors import Error
 
 T = TypeVar("T")
 
-NAME = r"(?:[^\W\d]|@)[\w.$#~′@]*"
+NAME = r"(?:[^\W\d]|[@$])[\w.$#~′@]*"
 TOKEN = re.compile(
     rf"""(?P<space>\s+)
        | (?P<string>'(?:[^']|'')*')
        | (?P<quoted>"(?:[^"]|"")*")
        | (?P<number>-?[0-9]+(?:\.[0-9]+)?)
        | (?P<name>{NAME})
-       | (?P<symbol>:=|\+=|<>|<=|>=|[-+*/=<>()\[\]{{}},;])""",
+       | (?P<symbol>:=|\+=|<>|<=|>=|[-+*/=<>()\[\]{{}},;?!])""",
     re.VERBOSE,
 )
 CONSTANTS = {"TRUE": TRUE, "FALSE": FALSE, "NULL": NULL}

@@ -24,9 +24,9 @@ from math import log2, prod
 
 from viewlet.algebra.query import Atom, View, atoms
 from viewlet.compiler.sizes import INEQUALITY_SELECTIVITY, Estimator, selectivity
-from viewlet.loops.fuse import trigger_scope
 from viewlet.loops.lower import Lowering
 from viewlet.loops.names import columns_of
+from viewlet.loops.pipeline import statement_block
 from viewlet.loops.steps import (
     LEAVES,
     Add,
@@ -45,7 +45,7 @@ from viewlet.loops.steps import (
     Step,
     Test,
 )
-from viewlet.program.trigger import Event, Program, Statement, Trigger
+from viewlet.program.trigger import Event, Program, Statement
 
 NODE_BITS = 4  # a descent reads one node of sixteen on each level
 
@@ -61,8 +61,7 @@ class CostModel:
         """What one refresh touches: ``:=`` also what it replaces, and a view cache all that for each input it holds."""
         target = statement.target
         program = self._reading((target, *atoms(statement.expression)))
-        scope = trigger_scope(program, Trigger(event, (statement,)), statement)
-        change = Lowering.of(program).change(statement.expression, target.outputs, scope, target.name)
+        change = statement_block(program, event, statement, Lowering.of(program))
         replaced = self.sizes.view_size(target.name) * width(target.outputs) if statement.op == ":=" else 0.0
         if not target.inputs:
             return self.touched(change) + replaced

@@ -31,9 +31,9 @@ from typing import Literal
 
 from viewlet.algebra.query import Atom, Delta, Query, View, inputs, outputs, rename
 from viewlet.algebra.terms import free
-from viewlet.loops.fuse import trigger_scope
-from viewlet.loops.lower import Lowering, Scope
+from viewlet.loops.lower import Lowering
 from viewlet.loops.names import as_written, columns_of, free_names
+from viewlet.loops.pipeline import fill_block, statement_block
 from viewlet.loops.steps import (
     LEAVES,
     Add,
@@ -55,7 +55,7 @@ from viewlet.loops.steps import (
 )
 from viewlet.loops.steps import Loop as LoopStep
 from viewlet.program.graph import part_for
-from viewlet.program.trigger import Event, Extreme, Program, Statement, Trigger
+from viewlet.program.trigger import Event, Extreme, Program, Statement
 
 Path = Literal[
     "lookup", "slice", "range", "range sum", "threshold", "extremum", "order", "groups", "scan", "batch", "own"
@@ -160,9 +160,8 @@ class _Costs:
 
     def statement(self, statement: Statement, event: Event) -> StatementCost:
         target = statement.target
-        scope = trigger_scope(self.program, Trigger(event, (statement,)), statement)
         work = _Work()
-        self.block(self.lowering.change(statement.expression, target.outputs, scope, target.name), (), work)
+        self.block(statement_block(self.program, event, statement, self.lowering), (), work)
         loops, unit = _per_unit(work.time, event)
         if target.inputs:
             held = Loop("scan", target.name, "a refresh goes over every input that the view cache holds")
@@ -224,10 +223,8 @@ class _Costs:
         if not isinstance(atom, View) or not atom.inputs:
             return
         view = self.program.view(atom.name)
-        assert view.fill is not None, f"{view.name} has inputs and nothing to fill them from"
         inside = _Work()
-        given = Scope(frozenset(view.inputs), frozenset())
-        self.block(self.lowering.change(view.fill, view.outputs, given, view.name), (), inside)
+        self.block(fill_block(view, self.lowering), (), inside)
         on_miss = f" (to fill {view.name} when it misses)"
         missed = tuple(replace(loop, because=loop.because + on_miss) for loop in inside.time)
         work.time = _worse(work.time, around + missed)

@@ -6,13 +6,10 @@ statement between them that one of the two must not pass.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 
-from viewlet.algebra.query import Query, Value, View, atoms, join, negate
-from viewlet.algebra.terms import Var
-from viewlet.loops.lower import Lowering, Scope
 from viewlet.loops.names import DEFINE, Names, bound_names, columns_of, renamed
 from viewlet.loops.steps import (
     Block,
@@ -29,11 +26,11 @@ from viewlet.loops.steps import (
     Test,
     Total,
 )
-from viewlet.program.trigger import Program, Statement, Trigger
+from viewlet.program.trigger import Statement
 
 
 @dataclass(frozen=True)
-class Pass:
+class Turn:
     """Statements done together. ``collect``: the change is complete before any of it is applied."""
 
     statements: tuple[Statement, ...]
@@ -54,47 +51,16 @@ class Pass:
         return frozenset(statement.target.name for statement in self.statements)
 
 
-def passes(program: Program, trigger: Trigger, lowering: Lowering, sign: str = "") -> tuple[Pass, ...]:
-    """The statements of a trigger in an order that is right, those fused that can be.
-
-    ``sign`` names a variable, 1 or -1, that every change is multiplied by: see :func:`differ_in_sign`.
-    """
-    done: list[Pass] = []
+def fuse(turns: Iterable[Turn]) -> tuple[Turn, ...]:
+    """The turns in an order that is right, those in one that begin alike and that nothing keeps apart."""
+    done: list[Turn] = []
     numbers = count()
-    for statement in trigger.statements:
-        scope = trigger_scope(program, trigger, statement)
-        expression = statement.expression
-        if sign and not statement.reads_new:
-            expression = join(expression, Value(Var(sign)))
-            scope = scope.having(frozenset({sign}), frozenset({sign}))
-        block = lowering.change(expression, statement.target.outputs, scope, statement.target.name)
-        reads, target = _reads(expression, program), program.view(statement.target.name)
-        collect = statement.buffered or statement.op == ":=" or target.is_cache or target.name in reads
-        _place(done, Pass((statement,), block, collect, reads), numbers)
+    for turn in turns:
+        _place(done, turn, numbers)
     return tuple(done)
 
 
-def differ_in_sign(insert: Trigger, delete: Trigger) -> bool:
-    """Deleting does the opposite of inserting: every increment is linear, and what is replaced is computed alike."""
-    return (
-        insert.event.params == delete.event.params
-        and len(insert.statements) == len(delete.statements)
-        and all(
-            (a.target, a.op, a.buffered, a.late) == (b.target, b.op, b.buffered, b.late)
-            and b.expression == (a.expression if a.reads_new else negate(a.expression))
-            for a, b in zip(insert.statements, delete.statements, strict=True)
-        )
-    )
-
-
-def trigger_scope(program: Program, trigger: Trigger, statement: Statement) -> Scope:
-    """What is bound where a statement starts: the event's row, and the inputs of the view cache it refreshes."""
-    columns = program.relation(trigger.event.relation).columns if trigger.event.params else ()
-    solid = [p for p, c in zip(trigger.event.params, columns, strict=True) if not c.nullable]
-    return Scope(frozenset(trigger.event.params) | frozenset(statement.target.inputs), frozenset(solid))
-
-
-def _place(done: list[Pass], new: Pass, numbers: Iterator[int]) -> None:
+def _place(done: list[Turn], new: Turn, numbers: Iterator[int]) -> None:
     """Into the latest pass that begins alike and that nothing keeps the statement from joining, else at the end."""
     if new.fusible:
         for i in range(len(done) - 1, -1, -1):
@@ -107,7 +73,7 @@ def _place(done: list[Pass], new: Pass, numbers: Iterator[int]) -> None:
             block = merged(done[i].block, renamed(new.block, fresh))
             if block is not None:
                 together = done[i].statements + new.statements
-                done[i] = Pass(together, block, new.collect, done[i].reads | new.reads)
+                done[i] = Turn(together, block, new.collect, done[i].reads | new.reads)
                 return
     at = len(done)
     while not new.collect and at > 0 and done[at - 1].collect and not _conflict(done[at - 1], new):
@@ -115,20 +81,10 @@ def _place(done: list[Pass], new: Pass, numbers: Iterator[int]) -> None:
     done.insert(at, new)
 
 
-def _conflict(a: Pass, b: Pass) -> bool:
+def _conflict(a: Turn, b: Turn) -> bool:
     if a.writes & b.reads or b.writes & a.reads:
         return True
     return bool(a.writes & b.writes) and (a.collect or b.collect)
-
-
-def _reads(q: Query, program: Program) -> frozenset[str]:
-    found: frozenset[str] = frozenset()
-    new = frozenset(a.name for a in atoms(q) if isinstance(a, View))
-    while new:
-        found |= new
-        fills = (program.view(name).fill for name in new)
-        new = frozenset(a.name for fill in fills if fill for a in atoms(fill) if isinstance(a, View)) - found
-    return found
 
 
 # -- blocks ------------------------------------------------------------------------------------------------------------

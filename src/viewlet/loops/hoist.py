@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from viewlet.loops.fuse import Pass, merged
+from viewlet.loops.fuse import Turn, merged
 from viewlet.loops.names import bound_names, columns_of, free_names, renamed
 from viewlet.loops.steps import LEAVES, Block, Group, Let, Loop, RangeSum, Total
 
@@ -93,29 +93,29 @@ class RangeSums:
         return block
 
 
-def hoisted(passes: tuple[Pass, ...], given: frozenset[str], place: Place = str) -> tuple[Block, tuple[Pass, ...]]:
-    """What to do before the first pass, and the passes without it. ``given`` are the names that the event binds."""
+def hoist(turns: tuple[Turn, ...], given: frozenset[str], place: Place = str) -> tuple[Block, tuple[Turn, ...]]:
+    """What to do before the first turn, and the turns without it. ``given`` are the names that the event binds."""
     sums = RangeSums(given)
-    for p in passes:
+    for p in turns:
         if not p.collect:
             sums.find(p.block)
-    passes = tuple(p if p.collect else replace(p, block=sums.without(p.block)) for p in passes)
-    hoist = Hoist(given | frozenset(step.var for step in sums.first.values()))
-    for p in passes:
+    turns = tuple(p if p.collect else replace(p, block=sums.without(p.block)) for p in turns)
+    totals = Hoist(given | frozenset(step.var for step in sums.first.values()))
+    for p in turns:
         if not p.collect:
-            hoist.count(p.block, True)
+            totals.count(p.block, True)
     first: list[Total] = []
-    shared = [(key, uses) for key, uses in hoist.uses.items() if uses.times > 1 and uses.unconditional]
+    shared = [(key, uses) for key, uses in totals.uses.items() if uses.times > 1 and uses.unconditional]
     for i, (key, uses) in enumerate(sorted(shared, key=lambda found: len(repr(found[0])))):
         name = f"{FIRST}{i}"  # smaller ones first: they are parts of the others
-        body = hoist.without(renamed(uses.total.body, {uses.total.var: name}))
+        body = totals.without(renamed(uses.total.body, {uses.total.var: name}))
         first.append(Total(name, body))
-        hoist.names[key] = name
-    rest = tuple(p if p.collect else replace(p, block=hoist.without(p.block)) for p in passes)
+        totals.names[key] = name
+    rest = tuple(p if p.collect else replace(p, block=totals.without(p.block)) for p in turns)
     return (*sums.first.values(), *_in_one_loop(_needed(first, rest), place)), rest
 
 
-def _needed(first: list[Total], rest: tuple[Pass, ...]) -> list[Total]:
+def _needed(first: list[Total], rest: tuple[Turn, ...]) -> list[Total]:
     """Without the totals that were only parts of others."""
     kept: list[Total] = []
     used = {name for p in rest for name in free_names(p.block)}

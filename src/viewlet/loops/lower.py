@@ -37,9 +37,8 @@ from viewlet.algebra.query import (
 )
 from viewlet.algebra.terms import FALSE, NULL, ZERO_TERM, Const, Op, Term, Var
 from viewlet.loops.infer import is_count
-from viewlet.loops.invariant import outside_loops
 from viewlet.loops.monotone import Ranges, admits_unknown, both, holds_upwards, is_known, ranges_of
-from viewlet.loops.names import columns_of, each_name_once
+from viewlet.loops.names import columns_of
 from viewlet.loops.nulls import Columns, is_plain, may_be_null, nullable_columns, solid_after
 from viewlet.loops.order_paths import (
     Path,
@@ -117,8 +116,7 @@ class Lowering:
 
     def change(self, expression: Query, key: tuple[str, ...], scope: Scope, view: str = "") -> Block:
         """The change that ``expression`` is to ``view``, tuple by tuple."""
-        block = self.query(expression, scope, lambda _, product: (Emit(key, product, view),))
-        return outside_loops(each_name_once(block, set(), self.numbers))
+        return self.query(expression, scope, lambda _, product: (Emit(key, product, view),))
 
     def query(self, q: Query, scope: Scope, then: Then, needed: frozenset[str] | None = None) -> Block:
         """For each tuple of Q, with its multiplicity as a product: what ``then`` makes of it.

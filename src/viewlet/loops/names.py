@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import count
 from typing import overload
 
 from viewlet.algebra.query import Atom, Compare, Delta, Rel, View, rename
@@ -54,11 +55,15 @@ def as_written(name: str) -> str:
     return as_written(re.sub(r"_\d+$", "", name[1:])) if name.startswith("$") else name
 
 
-def each_name_once(block: Block, taken: set[str], numbers: Iterator[int], keep: frozenset[str] = frozenset()) -> Block:
-    """The branches of a union bind the same names; with names of their own, steps may be put in another order.
+def each_name_once(block: Block) -> Block:
+    """The block with no name bound twice: the branches of a union bind the same names."""
+    known = frozenset(bound_names(block)) | free_names(block)
+    numbers = (n for n in count() if not any(name.endswith(f"${n}") for name in known))
+    return _once(block, set(), numbers, frozenset())
 
-    ``keep``: the keys of a group around, which every branch inside has to bind.
-    """
+
+def _once(block: Block, taken: set[str], numbers: Iterator[int], keep: frozenset[str]) -> Block:
+    """``keep``: the keys of a group around, which every branch inside has to bind."""
     done: Block = ()
     while block:
         step, rest = block[0], block[1:]
@@ -69,7 +74,7 @@ def each_name_once(block: Block, taken: set[str], numbers: Iterator[int], keep: 
         taken.update(binds(step))
         if not isinstance(step, LEAVES):
             inside = keep | frozenset(_group_keys(step)) if isinstance(step, Group) else keep
-            step = replace(step, body=each_name_once(step.body, taken, numbers, inside))
+            step = replace(step, body=_once(step.body, taken, numbers, inside))
         done, block = (*done, step), rest
     return done
 

@@ -6,9 +6,10 @@ import re
 from collections.abc import Container, Mapping
 
 from viewlet.engines.exact.python.emit import Bounds, Orders, Source
-from viewlet.loops.fuse import Pass, passes
+from viewlet.loops.fuse import Turn
 from viewlet.loops.infer import Kinds
 from viewlet.loops.lower import Lowering
+from viewlet.loops.pipeline import plan
 from viewlet.program.kinds import DOUBLE, Env
 from viewlet.program.text import statement_to_text
 from viewlet.program.trigger import Event, Program, Statement, Trigger
@@ -31,20 +32,23 @@ def trigger_source(
     event = trigger.event
     source = Source(program=kinds, labels=labels(program), bounds=bounds, orders=dict(orders))
     params = dict(zip(event.params, kinds.columns[event.relation], strict=bool(event.params)))
-    done = passes(program, trigger, lowering)
+    planned = plan(program, trigger, lowering)
+    done, known = planned.turns, source.program.block(planned.first, params)
+    source.kinds = known
+    source.block(planned.first, 1)
     for i, each in enumerate(done):
         if each.statements[0].buffered:
-            _collected(source, program, each, params, i)
+            _collected(source, program, each, known, i)
     for i, each in enumerate(done):
         _comments(source, each, event)
         if each.collect:
             if not each.statements[0].buffered:
-                _collected(source, program, each, params, i)
+                _collected(source, program, each, known, i)
             for statement in each.statements:
                 _refresh(source, trigger, statement, _change(i, statement, source))
         else:
             source.collected = {}
-            source.kinds = source.program.block(each.block, params)
+            source.kinds = source.program.block(each.block, known)
             source.block(each.block, 1)
     if any(s.target.name in watched for s in trigger.statements):
         source.add(1, "if SUSPECTS:")
@@ -75,7 +79,7 @@ def _parameters(source: Source, event: Event, kinds: Env) -> list[str]:
     return [f"    {', '.join(used)}{',' if len(used) == 1 else ''} = ROW", *(f"    {p} = EXACT({p})" for p in exact)]
 
 
-def _comments(source: Source, each: Pass, event: Event) -> None:
+def _comments(source: Source, each: Turn, event: Event) -> None:
     for statement in each.statements:
         for line in statement_to_text(statement, event.params).splitlines():
             source.add(1, f"# {line}")
@@ -85,7 +89,7 @@ def _change(i: int, statement: Statement, source: Source) -> str:
     return f"CHANGE_{i}_{source.labels[statement.target.name]}"
 
 
-def _collected(source: Source, program: Program, each: Pass, params: Env, i: int) -> None:
+def _collected(source: Source, program: Program, each: Turn, params: Env, i: int) -> None:
     """The change as a dictionary for each input tuple that the target holds; a view without inputs holds ⟨⟩."""
     target = each.statements[0].target
     inputs = dict(zip(target.inputs, source.program.columns[target.name], strict=False))

@@ -42,10 +42,10 @@ from viewlet.engines.native.emit.terms import type_of
 from viewlet.engines.native.emit.triggers import Triggers, value_type
 from viewlet.engines.native.emit.watch import UNWATCHED, Watched, Watching
 from viewlet.errors import Error
-from viewlet.loops.fuse import differ_in_sign
 from viewlet.loops.infer import program_kinds
 from viewlet.loops.lower import Lowering
 from viewlet.loops.nulls import nullable_columns
+from viewlet.loops.pipeline import differ_in_sign
 from viewlet.program.kinds import DOUBLE, REAL, TEXT, Exact, Unfit, column_kind
 from viewlet.program.sources import writes
 from viewlet.program.trigger import Program, Trigger

@@ -21,19 +21,15 @@ from viewlet.engines.native.emit.layout import (
 from viewlet.engines.native.emit.nest import Change, Nest, Sink, Temporary
 from viewlet.engines.native.emit.places import member_of, resolve_places
 from viewlet.engines.native.emit.terms import Cpp, Scope, Terms, type_of
-from viewlet.loops.fuse import Pass, passes
-from viewlet.loops.hoist import hoisted
+from viewlet.loops.fuse import Turn
 from viewlet.loops.infer import Kinds
 from viewlet.loops.lower import Lowering
-from viewlet.loops.lower import Scope as Bound
+from viewlet.loops.pipeline import SIGN, Plan, fill_block, plan
 from viewlet.loops.steps import Block, Emit
 from viewlet.program.kinds import ONE, REAL, Kind
 from viewlet.program.limits import KeyLimits
 from viewlet.program.text import statement_to_text
 from viewlet.program.trigger import Program, Statement, Trigger, ViewDefinition
-
-SIGN = "$sign"
-Plan = tuple[Block, tuple[Pass, ...]]  # totals for all statements, then the statements in passes
 
 
 @dataclass
@@ -62,19 +58,19 @@ class Triggers:
         key = trigger.event.kind, trigger.event.relation, signed
         if key not in self.plans:
             params = frozenset(trigger.event.params)
-            turns = passes(self.program, trigger, self.lowering, SIGN if signed else "")
-            first, turns = hoisted(turns, params | {SIGN} if signed else params, self.layout.map_of)
+            found = plan(self.program, trigger, self.lowering, signed=signed, place=self.layout.map_of)
             targets = [s.target for s in trigger.statements if s.target.outputs and params.issuperset(s.target.outputs)]
             written = frozenset(self.layout.map_of(target.name) for target in targets)
-            for block in (first, *(turn.block for turn in turns)):
+            for block in found.blocks:
                 index_slices(self.layout, block, written)
-            self.plans[key] = first, turns
+            self.plans[key] = found
         return self.plans[key]
 
     def trigger(self, trigger: Trigger, fields: tuple[Field, ...], signed: bool) -> list[str]:
         """The body of the function for one event, or with a ``sign`` for an event and its opposite."""
         params = trigger.event.params
-        first, turns = self.plan(trigger, signed)
+        planned = self.plan(trigger, signed)
+        first, turns = planned.first, planned.turns
         nest = self.nest(params)
         scope = {p: nest.column("event", f) for p, f in zip(params, fields, strict=True)}
         if signed:
@@ -118,7 +114,7 @@ class Triggers:
         for found in ordered_maps(self.layout, block):
             nest.out.add(f"{named('order', found.name)}();")
 
-    def comment(self, nest: Nest, turn: Pass, params: tuple[str, ...]) -> None:
+    def comment(self, nest: Nest, turn: Turn, params: tuple[str, ...]) -> None:
         """The calculus of the statements above their code."""
         for statement in turn.statements:
             for line in statement_to_text(statement, params).splitlines():
@@ -126,7 +122,7 @@ class Triggers:
 
     # -- views that are replaced whole ---------------------------------------------------------------------------------
 
-    def replace(self, nest: Nest, turns: list[Pass], params: tuple[str, ...], scope: Scope) -> None:
+    def replace(self, nest: Nest, turns: list[Turn], params: tuple[str, ...], scope: Scope) -> None:
         """In place: all values become nothing, the new ones are added up. None of the views is read meanwhile."""
         targets: dict[str, tuple[MapLayout, list[Member]]] = {}
         for turn in turns:
@@ -162,7 +158,7 @@ class Triggers:
 
     # -- changes that are complete before they are applied -------------------------------------------------------------
 
-    def temporaries_of(self, i: int, trigger: Trigger, turn: Pass) -> dict[str, Temporary]:
+    def temporaries_of(self, i: int, trigger: Trigger, turn: Turn) -> dict[str, Temporary]:
         return {s.target.name: self.into(i, trigger, s) for s in turn.statements}
 
     def into(self, i: int, trigger: Trigger, statement: Statement) -> Temporary:
@@ -177,7 +173,7 @@ class Triggers:
             self.temporaries.append(temporary)
         return temporary
 
-    def evaluate(self, nest: Nest, turn: Pass, into: Mapping[str, Temporary], scope: Scope) -> None:
+    def evaluate(self, nest: Nest, turn: Turn, into: Mapping[str, Temporary], scope: Scope) -> None:
         """The changes of a pass; several where each replaces a map whole."""
         self.put_in_order(nest, turn.block)
         for temporary in into.values():
@@ -297,9 +293,7 @@ class Triggers:
 
     def fill_block(self, view: ViewDefinition) -> Block:
         if view.name not in self.fills:
-            assert view.fill is not None
-            given = Bound(frozenset(view.inputs), frozenset())
-            self.fills[view.name] = self.lowering.change(view.fill, view.outputs, given, view.name)
+            self.fills[view.name] = fill_block(view, self.lowering)
             index_slices(self.layout, self.fills[view.name])
         return self.fills[view.name]
 
@@ -315,14 +309,14 @@ class Triggers:
         return fill
 
 
-def replaces(turn: Pass) -> bool:
+def replaces(turn: Turn) -> bool:
     """All that the pass writes is replaced whole; a late increment is not."""
     return turn.collect and turn.fusible and all(s.op == ":=" for s in turn.statements)
 
 
-def replaced_together(turns: tuple[Pass, ...]) -> dict[int, list[Pass]]:
+def replaced_together(turns: tuple[Turn, ...]) -> dict[int, list[Turn]]:
     """Passes in a row that replace views which none of them reads, by the place of the first."""
-    found: dict[int, list[Pass]] = {}
+    found: dict[int, list[Turn]] = {}
     start: int | None = None
     for i, turn in enumerate(turns):
         if not replaces(turn):
