@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 
@@ -19,6 +19,9 @@ from viewlet.engines.native.emit.layout import SLOT_BYTES, MapLayout, OrderLayou
 from viewlet.engines.native.emit.program import cpp_source, native
 from viewlet.errors import Error
 from viewlet.loops.cost_class import program_cost_class, scan_warnings, statement_access
+from viewlet.loops.lower import Lowering
+from viewlet.loops.pipeline import plan
+from viewlet.loops.text import show_block
 from viewlet.program.graph import Graph, graph, part_for, views_in
 from viewlet.program.kinds import Unfit
 from viewlet.program.text import EVENTS, statement_to_text
@@ -32,7 +35,7 @@ STAGES = MappingProxyType(
         "program": "the triggers, and what each statement costs",
     }
 )
-CPP = "cpp"  # a stage of its own, shown when asked for: the C++ of the native engine
+LOOPS, CPP = "loops", "cpp"  # stages that are long, and shown when asked for: loop nests, and the native engine's C++
 WIDTH = 100
 STYLE = """\
 .viewlet-explain { color-scheme: light dark; font-size: 0.9em }
@@ -61,10 +64,10 @@ class Explanation:
     program: Program = field(repr=False)
 
     def stage(self, name: str) -> str:
-        if name == CPP:
-            return _cpp(self.program)
+        if name in ON_REQUEST:
+            return ON_REQUEST[name](self.program)
         if name not in self.stages:
-            raise Error(f"no stage {name!r}: the stages are {', '.join([*self.stages, CPP])}")
+            raise Error(f"no stage {name!r}: the stages are {', '.join([*self.stages, *ON_REQUEST])}")
         return self.stages[name]
 
     def sections(self) -> Iterator[tuple[str, str]]:
@@ -139,6 +142,26 @@ def _statistics(program: Program) -> str:
     costs = ", ".join(f"{name} {program.statistics[name]:,.1f}" for name in ("maintenance", "refresh", "total"))
     whole = "all views of the script, " if len(program.results) > 1 else ""
     return f"{whole}cells touched a second at the declared rates and sizes (§5.1): {costs}"
+
+
+# -- loop nests --------------------------------------------------------------------------------------------------------
+
+
+def _loops(program: Program) -> str:
+    """What each trigger does, step by step, after all passes; a batch does it for each of its rows where it can."""
+    lowering = Lowering.of(program)
+    return "\n\n".join(_plan_text(program, trigger, lowering) for trigger in program.triggers) or "no triggers"
+
+
+def _plan_text(program: Program, trigger: Trigger, lowering: Lowering) -> str:
+    found = plan(program, trigger, lowering)
+    lines = [f"on {trigger.event} {{"]
+    if found.first:
+        lines += ["  -- what several statements need", show_block(found.first, 1)]
+    for turn in found.turns:
+        names = ", ".join(statement.target.name for statement in turn.statements)
+        lines += [f"  -- {names}{': collected before it is applied' * turn.collect}", show_block(turn.block, 1)]
+    return "\n".join([*lines, "}"])
 
 
 # -- the native engine -------------------------------------------------------------------------------------------------
@@ -326,3 +349,6 @@ def _cost_lines(statement: Statement, trigger: Trigger, program: Program) -> Ite
     reads = dict.fromkeys(f"{path} {text}" for text, path in cost.paths if path != "batch")
     if len(reads) > 1:
         yield f"      -- reads: {', '.join(reads)}"
+
+
+ON_REQUEST: Mapping[str, Callable[[Program], str]] = MappingProxyType({LOOPS: _loops, CPP: _cpp})

@@ -27,6 +27,8 @@ viewlet explain job.sql --view vwap [dim]# one view, from its SQL to what every 
 
 viewlet explain job.sql --stage program [dim]# the triggers only[/dim]
 
+viewlet explain job.sql --stage loops [dim]# the loop nests that the triggers become[/dim]
+
 viewlet explain job.sql --stage cpp [dim]# the C++ that the native engine runs[/dim]
 
 viewlet explain job.sql --stage decision --trace [dim]# every rewrite, before and after[/dim]
@@ -40,6 +42,7 @@ class Stage(str, Enum):
     delta = "delta"
     decision = "decision"
     program = "program"
+    loops = "loops"
     cpp = "cpp"
 
 

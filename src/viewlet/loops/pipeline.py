@@ -21,6 +21,7 @@ from viewlet.loops.invariant import outside_loops
 from viewlet.loops.lower import Lowering, Scope
 from viewlet.loops.names import each_name_once
 from viewlet.loops.steps import Block
+from viewlet.loops.verify import verify_plan
 from viewlet.program.trigger import Event, Program, Statement, Trigger, ViewDefinition
 
 SIGN = "$sign"  # 1 for an insert and -1 for a delete, where one function does both
@@ -46,7 +47,9 @@ class Plan:
 def plan(program: Program, trigger: Trigger, lowering: Lowering, *, signed: bool = False, place: Place = str) -> Plan:
     """All passes. ``signed``: every change is multiplied by SIGN; ``place``: the store that a map is in."""
     given = frozenset(trigger.event.params) | (frozenset({SIGN}) if signed else frozenset())
-    return Plan(*hoist(fused(program, trigger, lowering, signed=signed), given, place))
+    found = Plan(*hoist(fused(program, trigger, lowering, signed=signed), given, place))
+    verify_plan(found, given, {v.name: len(v.outputs) for v in program.views}, f"the loops on {trigger.event}")
+    return found
 
 
 def fused(program: Program, trigger: Trigger, lowering: Lowering, *, signed: bool = False) -> tuple[Turn, ...]:
