@@ -133,7 +133,9 @@ def test_one_view_is_explained_without_the_others() -> None:
 
 
 def test_an_unknown_stage_names_the_stages() -> None:
-    with pytest.raises(viewlet.Error, match="no stage 'asm': the stages are algebra, delta, decision, program, loops, cpp"):
+    with pytest.raises(
+        viewlet.Error, match="no stage 'asm': the stages are algebra, delta, decision, program, loops, cpp"
+    ):
         explain(compiled("bsv")).stage("asm")
 
 
@@ -263,7 +265,9 @@ def test_json_holds_every_part() -> None:
 def test_the_loops_stage_shows_every_trigger_and_what_it_changes(name: str) -> None:
     program = viewlet.compile(PAPER_QUERIES[name].script())
     text = explain(program).stage("loops")
-    assert [line for line in text.splitlines() if line.startswith("on ")] == [f"on {t.event} {{" for t in program.triggers]
+    assert [line for line in text.splitlines() if line.startswith("on ")] == [
+        f"on {t.event} {{" for t in program.triggers
+    ]
     for trigger in program.triggers:
         for statement in trigger.statements:
             assert f"emit {statement.target.name}[" in text

@@ -68,9 +68,7 @@ def _place(done: list[Turn], new: Turn, numbers: Iterator[int]) -> None:
                 break
             if not done[i].fusible or done[i].collect != new.collect:
                 continue
-            taken = frozenset(bound_names(done[i].block))
-            fresh = {v: f"{v}${next(numbers)}" for v in sorted(set(bound_names(new.block)) & taken)}
-            block = merged(done[i].block, renamed(new.block, fresh))
+            block = merged(done[i].block, apart(new.block, frozenset(bound_names(done[i].block)), numbers))
             if block is not None:
                 together = done[i].statements + new.statements
                 done[i] = Turn(together, block, new.collect, done[i].reads | new.reads)
@@ -79,6 +77,16 @@ def _place(done: list[Turn], new: Turn, numbers: Iterator[int]) -> None:
     while not new.collect and at > 0 and done[at - 1].collect and not _conflict(done[at - 1], new):
         at -= 1  # so that what is replaced whole stands together
     done.insert(at, new)
+
+
+def apart(block: Block, taken: frozenset[str], numbers: Iterator[int]) -> Block:
+    """The block with other names for those that are taken."""
+    own = frozenset(bound_names(block))
+    fresh: dict[str, str] = {}
+    for v in sorted(own & taken):
+        names = (f"{v}${n}" for n in numbers)
+        fresh[v] = next(name for name in names if name not in own | taken)
+    return renamed(block, fresh)
 
 
 def _conflict(a: Turn, b: Turn) -> bool:

@@ -97,9 +97,9 @@ class _Verify:
     def bind(self, step: Step, known: frozenset[str]) -> frozenset[str]:
         """The names that a step binds; the keys of a group are bound by each of its branches."""
         new = frozenset((step.name,) if isinstance(step, Group) else binds(step))
-        for name in sorted(new):
+        for name in sorted(new - self.group_keys):
             self.demand(name not in known, step, f"{name} has a value already")
-            self.demand(name not in self.bound or name in self.group_keys, step, f"{name} is bound twice")
+            self.demand(name not in self.bound, step, f"{name} is bound twice")
         self.bound |= new
         return new
 
@@ -153,7 +153,7 @@ class _Verify:
         columns = frozenset(columns_of(step.source))
         self.uses(step, step.bound, known)
         self.demand(step.bound <= columns, step, "it is given more than its columns")
-        stray = sorted((columns - step.bound) & known)
+        stray = sorted((columns - step.bound - self.group_keys) & known)
         self.demand(not stray, step, f"{', '.join(stray)} has a value, and is not given")
         match step:
             case Loop(_, _, _, _, order) if order is not None:
