@@ -44,9 +44,10 @@ STYLE = """\
 
 @dataclass(frozen=True)
 class Explanation:
-    """``str()`` tells everything; the fields are its parts. ``trace`` holds the steps of the views in question.
+    """How views are kept fresh, made by :meth:`Database.explain`. ``str()`` tells everything; the fields are its parts.
 
-    ``cost_class`` is the worst that an insert or delete can cost.
+    ``cost_class`` is the worst that an insert or delete can cost. ``warnings`` name every scan. ``memory`` estimates
+    the bytes of each map. ``trace`` holds the compiler's rewrites. ``graph`` says which maps are kept for which.
     """
 
     title: str
@@ -61,6 +62,7 @@ class Explanation:
     program: Program = field(repr=False)
 
     def stage(self, name: str) -> str:
+        """One stage as text: ``"algebra"``, ``"delta"``, ``"decision"``, ``"program"`` or ``"cpp"``."""
         if name == CPP:
             return _cpp(self.program)
         if name not in self.stages:
@@ -68,6 +70,7 @@ class Explanation:
         return self.stages[name]
 
     def sections(self) -> Iterator[tuple[str, str]]:
+        """The parts of the text, each with its heading."""
         if self.sql:
             yield "SQL", self.sql
         for name, text in self.stages.items():
@@ -78,6 +81,7 @@ class Explanation:
         yield "graph: under each view, the views that its refresh reads", self.graph.to_text()
 
     def to_dict(self) -> dict[str, object]:
+        """All of it as plain values, for JSON."""
         return {
             "title": self.title,
             "sql": self.sql,

@@ -86,10 +86,10 @@ class MergeOnRead:
 
 
 def read_view(spark: SparkSession, path: str) -> DataFrame:
-    """The view that :func:`viewlet.spark.sinks.parquet` keeps under ``path``, as of the last micro-batch it has.
+    """The view that :func:`parquet` keeps under ``path``, as of its last micro-batch.
 
-    The DataFrame stays what it is while the stream goes on. Files that it needs are deleted by the second compaction
-    from now: read again, or cache it, for longer.
+    The DataFrame does not change while the stream goes on. The second compaction from now deletes the files that it
+    needs: read it again then, or cache it.
     """
     found = on_cluster(spark, partial(_look_up, absolute(path)))
     if found is None:
