@@ -98,7 +98,7 @@ def _class(thing: type) -> Iterator[str]:
         yield _filled(f"Fields: {', '.join(fields)}.")
     if not bases:
         for name, member in members(thing):
-            yield f"#### `{thing.__name__}.{name}`\n"
+            yield f"#### `{thing.__name__}.{name}{'' if isinstance(member, property) else '()'}`\n"
             yield from _member(member)
 
 
