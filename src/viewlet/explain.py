@@ -142,7 +142,7 @@ def _statistics(program: Program) -> str:
         return ""
     costs = ", ".join(f"{name} {program.statistics[name]:,.1f}" for name in ("maintenance", "refresh", "total"))
     whole = "all views of the script, " if len(program.results) > 1 else ""
-    return f"{whole}cells touched a second at the declared rates and sizes (§5.1): {costs}"
+    return f"{whole}values touched a second at the declared rates and sizes (§5.1): {costs}"
 
 
 # -- the native engine -------------------------------------------------------------------------------------------------

@@ -287,9 +287,7 @@ def test_files_that_are_named_exist(page: Path) -> None:
     assert [path for path in named if existing(path) is None] == []
 
 
-PAPER_TABLE = [
-    row for table in tables(ARCHITECTURE.read_text("utf-8")) if table[0][0] == "paper" for row in table[1:]
-]
+PAPER_TABLE = [row for table in tables(ARCHITECTURE.read_text("utf-8")) if table[0][0] == "paper" for row in table[1:]]
 
 
 @pytest.mark.parametrize("row", PAPER_TABLE, ids=lambda row: row[0])

@@ -6,8 +6,8 @@
     bases/<micro-batch>-<attempt>/     all rows after a micro-batch, in the same form
     manifests/<micro-batch>.json       which of those directories are the view, written last
 
-A directory is never written to again once a manifest names it. No manifest names what a repeated or failed attempt leaves
-behind. So readers see the view after some micro-batch, whole.
+A directory is never written to again once a manifest names it. No manifest names the directory of a repeated or failed
+attempt. So readers see the view after some micro-batch, whole.
 """
 
 from __future__ import annotations
