@@ -4,6 +4,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 READY := .venv/.ready
+CPP = $(shell find bench src tests -name "*.hpp" -o -name "*.cpp")
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check check-native format bench
@@ -30,15 +31,17 @@ test: check ## everything that must hold: make check, then all tests
 check: setup ## lint, format, types, layering
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror $(CPP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 check-native: setup ## the C++ runtime's own tests, plain and under sanitizers
 	$(BIN)/pytest -q tests/native/test_runtime.py
 
-format: setup ## let ruff rewrite what it can
+format: setup ## let ruff and clang-format rewrite what they can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(CPP)
 
 bench: setup ## the paper's experiments, the peers and Spark, every answer checked: a report in bench-results/ (20 minutes)
 	$(BIN)/viewlet bench all

@@ -205,8 +205,10 @@ BENCH double bench_clock() {
 /// The rows of the first result: how many there are, or -1 where one does not fit its column.
 BENCH i64 bench_read(Harness* harness) {
     const ResultInfo& result = MODULE.result(0);
-    if (harness->result) harness->result->~Rows();
-    else harness->result = static_cast<Rows*>(malloc(sizeof(Rows)));
+    if (harness->result)
+        harness->result->~Rows();
+    else
+        harness->result = static_cast<Rows*>(malloc(sizeof(Rows)));
     new (Placed{harness->result}) Rows(result.columns, result.width, MODULE.texts(harness->program));
     MODULE.read(harness->program, 0, *harness->result);
     return harness->result->unfit || harness->result->uncountable ? -1 : harness->result->length;

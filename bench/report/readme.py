@@ -1,9 +1,12 @@
-"""README's figures, from the committed file of results: ``python -m bench.report.readme`` writes them anew."""
+"""The pages' figures, from the committed file of results: ``python -m bench.report.readme`` writes them again.
+
+docs/benchmarks.md has all of them, the README a few rows.
+"""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from bench.report.blocks import Cell
@@ -17,27 +20,43 @@ from bench.results import ROOT, Results
 
 LATEST = ROOT / "bench" / "results" / "latest.json"
 README = ROOT / "README.md"
+BENCHMARKS = ROOT / "docs" / "benchmarks.md"
+FEW = ("q3", "bsv", "vwap")  # a join, a self-join, nested aggregates with inequalities
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 WIDTH = 120
 HEADER = ("query", "events per CPU second", "over re-evaluation", "over DuckDB", "over the best peer")
 SPARK = "Spark: "  # how the titles of its experiments begin
-ON_SPARK = "On Spark, in a JVM that has just started; [docs/spark.md](docs/spark.md) has figures of one that is warm:"
+ON_SPARK = "On Spark, in a JVM that has just started ([spark.md](spark.md) has figures of a warm one):"
+
+
+def few_figures(results: Results) -> str:
+    """What stands between the markers of the README."""
+    rows = tuple(row for row in _rows(results) if row[0].text in map(shown_query, FEW))
+    about = results.about
+    where = (
+        f"Measured on {about.started[:10]} at commit {about.commit}, on {about.machine.cores} cores of a machine with "
+        f"{about.machine.processor}. The view is fresh after every event, and every answer was compared with DuckDB's."
+    )
+    return "\n\n".join([_filled(where), table_lines(HEADER, rows)])
 
 
 def figures(results: Results) -> str:
-    """What stands between the markers."""
+    """What stands between the markers of docs/benchmarks.md."""
     parts = [_where(results), table_lines(HEADER, tuple(_rows(results))), _meaning(results)]
     if spark := list(_spark(results)):
         parts += [_filled(ON_SPARK), "\n".join(spark)]
     return "\n\n".join(parts)
 
 
-def with_figures(page: str, results: Results) -> str:
+PAGES: Mapping[Path, Callable[[Results], str]] = {README: few_figures, BENCHMARKS: figures}
+
+
+def with_figures(page: str, text: str) -> str:
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     if not after:
         raise ValueError(f"the page has no {BEGIN} … {END}")
-    return f"{before}{BEGIN}\n{figures(results)}\n{END}{after}"
+    return f"{before}{BEGIN}\n{text}\n{END}{after}"
 
 
 def _where(results: Results) -> str:
@@ -81,7 +100,7 @@ def _meaning(results: Results) -> str:
         )
     if any(is_cut(ratio.theirs) for ratio in over_strategies(results)):
         said += f" {BOUNDED} One was stopped by the clock; triggers are compared over the events that both took."
-    return _filled(f"{said} [docs/benchmarks.md](docs/benchmarks.md) says more, and how to get a whole report.")
+    return _filled(said)
 
 
 def _spark(results: Results) -> Iterable[str]:
@@ -98,8 +117,10 @@ def _filled(text: str, indent: str = "") -> str:
     return textwrap.fill(text, WIDTH, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
 
 
-def main(results: Path = LATEST, readme: Path = README) -> None:
-    readme.write_text(with_figures(readme.read_text("utf-8"), Results.read(results)), encoding="utf-8")
+def main() -> None:
+    results = Results.read(LATEST)
+    for page, told in PAGES.items():
+        page.write_text(with_figures(page.read_text("utf-8"), told(results)), encoding="utf-8")
 
 
 if __name__ == "__main__":

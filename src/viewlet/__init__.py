@@ -3,17 +3,18 @@
 from viewlet.check import ViewCheck, check
 from viewlet.compilation import compile
 from viewlet.database import Database, connect
-from viewlet.errors import CorruptError, DataError, Error, OverflowError_, SqlError, UnsupportedError
+from viewlet.errors import CorruptError, DataError, Error, OutOfRangeError, OverflowError_, SqlError, UnsupportedError
 from viewlet.program.trigger import Program
 from viewlet.view import View
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "CorruptError",
     "DataError",
     "Database",
     "Error",
+    "OutOfRangeError",
     "OverflowError_",
     "Program",
     "SqlError",

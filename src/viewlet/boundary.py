@@ -13,7 +13,7 @@ from typing import Any
 
 from viewlet.algebra.evaluate import Key
 from viewlet.algebra.terms import EPOCH, Scalar
-from viewlet.errors import DataError, OverflowError_
+from viewlet.errors import DataError, OutOfRangeError
 from viewlet.program.encoding import Cell, Row, decode, scale_of
 from viewlet.program.limits import unscaled_range
 from viewlet.program.trigger import Result, ResultColumn
@@ -319,7 +319,7 @@ def to_python(view: str, column: ResultColumn, value: Scalar) -> Any:
     try:
         return None if value is None else _FROM_SCALAR[column.type.kind](value, column.type)
     except OverflowError:
-        raise OverflowError_(f"{view}.{column.name}: {value} no longer fits {column.type}") from None
+        raise OutOfRangeError(f"{view}.{column.name}: {value} no longer fits {column.type}") from None
 
 
 def to_python_row(result: Result, row: Key) -> tuple[Any, ...]:

@@ -97,7 +97,10 @@ def differences(before: Counter[Row], after: Counter[Row]) -> list[Change]:
 
 
 class Changes:
-    """An iterator that stops where nothing has happened yet and goes on when iterated again; close it when done."""
+    """An iterator of ``(weight, row)``, made by :meth:`View.changes`.
+
+    It stops when no change is waiting, and goes on when it is iterated again. ``close()`` ends it.
+    """
 
     def __init__(self, subscribe: Callable[[Callback], Callable[[], None]]) -> None:
         self._waiting: deque[Change] = deque()

@@ -11,6 +11,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from viewlet.compilation import Dialect
 from viewlet.compiler.script import compile_script
+from viewlet.compiler.strategy import StrategyName
 from viewlet.engines.native.emit.program import why_not_native
 from viewlet.errors import SqlError, UnsupportedError, refusing_depth
 from viewlet.loops.cost_class import program_cost_class, scan_warnings
@@ -24,7 +25,11 @@ ON_PYTHON = "kept fresh by generated Python, with all views of the script, since
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Why a view cannot be maintained (with the construct and where it stands), or not well."""
+    """One reason why a view cannot be maintained, or is slow to maintain. ``str()`` gives it as a sentence.
+
+    ``construct``, ``line`` and ``column`` say what was refused and where it stands. ``hint`` has another way to write
+    it.
+    """
 
     message: str
     construct: str = ""
@@ -39,7 +44,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class ViewCheck:
-    """``cost_class`` is the worst that one update can cost, None for a view that cannot be maintained."""
+    """The verdict of :func:`check` on one view.
+
+    ``cost_class`` is the worst that one insert or delete can cost. It is None for a view that cannot be maintained.
+    """
 
     view: str
     maintainable: bool
@@ -57,10 +65,11 @@ class _Statement:
     words: frozenset[str]
 
 
-def check(script: str, *, strategy: str = "optimized", dialect: Dialect = "sql") -> list[ViewCheck]:
-    """For each view of a script, in its order: whether it can be maintained, in which cost class, and what is wrong.
+def check(script: str, *, strategy: StrategyName = "optimized", dialect: Dialect = "sql") -> list[ViewCheck]:
+    """Say for each view of a script whether it can be maintained, at which cost, and what stands in the way.
 
-    A view that is refused does not hide the others; a stream or table that is not right is an error, as ever.
+    The views come in the order of the script. A refused view does not hide the others. A wrong CREATE STREAM or CREATE
+    TABLE raises :class:`SqlError`.
     """
     script = script_text(script)
     statements = list(_statements(script))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from viewlet.compiler.script import compile_script
+from viewlet.compiler.strategy import StrategyName
 from viewlet.errors import refusing_depth
 from viewlet.program.trigger import Program
 from viewlet.sql.translate import translate
@@ -12,10 +13,14 @@ from viewlet.sql.translate import translate
 Dialect = Literal["sql", "paper"]
 
 
-def compile(script: str, *, strategy: str = "optimized", dialect: Dialect = "sql", ordered: bool = True) -> Program:
-    """The trigger program of a script of CREATE STREAM, CREATE TABLE and CREATE MATERIALIZED VIEW statements.
+def compile(
+    script: str, *, strategy: StrategyName = "optimized", dialect: Dialect = "sql", ordered: bool = True
+) -> Program:
+    """Compile a script into its trigger program. Nothing runs, and no row is needed.
 
-    Not ``ordered``: as in the paper, where an inequality is a scan.
+    ``script`` holds CREATE STREAM, CREATE TABLE and CREATE MATERIALIZED VIEW statements. ``strategy`` says what to keep
+    besides the answers. In the dialect ``"paper"`` a SUM of no rows is 0, in ``"sql"`` it is NULL. ``ordered=False``
+    answers every inequality by a scan, as the paper does.
     """
     with refusing_depth():
         return compile_script(translate(script, dialect), strategy, ordered=ordered)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 from weakref import ref
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from viewlet.changes import Change, Subscriptions, differences
 from viewlet.changes import Row as ShownRow
 from viewlet.compilation import Dialect
 from viewlet.compiler.script import compile_script
+from viewlet.compiler.strategy import StrategyName
 from viewlet.engines.base import Engine
 from viewlet.engines.exact.interpreter import Interpreter
 from viewlet.engines.exact.python.engine import PythonEngine
@@ -43,25 +44,30 @@ if TYPE_CHECKING:
 BETWEEN_SCRIPTS = "\n;\n"
 
 
-ENGINES: dict[str, Start] = {
+EngineName = Literal["native", "python", "interpreter"]
+ENGINES: dict[EngineName, Start] = {
     "native": PythonEngine,  # until the native program is compiled, and where it cannot be
     "python": PythonEngine,
     "interpreter": Interpreter,
 }
-TIERS: dict[str, type] = {"native": NativeEngine, "python": PythonEngine, "interpreter": Interpreter}
-DEFAULT_ENGINE = "native"
+TIERS: dict[EngineName, type] = {"native": NativeEngine, "python": PythonEngine, "interpreter": Interpreter}
+DEFAULT_ENGINE: EngineName = "native"
 ONLY_NATIVE = "the tables hold NaN or infinities, and there is no machine code for this script that could take them"
 WORTH_WAITING = 100_000  # rows that take generated Python about as long as a compiler run
 
 
 class Database:
-    """Made by :func:`connect`. Every update is checked whole before it changes anything. For one thread at a time."""
+    """Streams, static tables and views, in memory. :func:`connect` makes one.
+
+    Every update is checked whole before it changes anything: a refused update leaves the database as it was. One thread
+    at a time may call a database; another thread gets an :class:`Error`. As a context manager it closes itself.
+    """
 
     def __init__(
         self,
         *,
-        engine: str = DEFAULT_ENGINE,
-        strategy: str = "optimized",
+        engine: EngineName = DEFAULT_ENGINE,
+        strategy: StrategyName = "optimized",
         dialect: Dialect = "sql",
         wait_native: bool = False,
     ) -> None:
@@ -80,7 +86,10 @@ class Database:
     # -- definitions ---------------------------------------------------------------------------------------------------
 
     def execute(self, script: str) -> None:
-        """Add streams, tables and views; new views start from the rows that are there."""
+        """Run CREATE STREAM, CREATE TABLE and CREATE MATERIALIZED VIEW statements.
+
+        A new view starts from the rows that its tables hold. A script with an error adds nothing.
+        """
         with self._turn.taken():
             self._execute(script)
 
@@ -149,8 +158,8 @@ class Database:
         return self._running
 
     @property
-    def tier(self) -> str:
-        """What runs the triggers now: "native", "python" or "interpreter"."""
+    def tier(self) -> EngineName:
+        """The engine that runs the triggers now: ``"native"``, ``"python"`` or ``"interpreter"``."""
         engine = self.engine
         return next(name for name, kind in TIERS.items() if isinstance(engine, kind))
 
@@ -162,16 +171,21 @@ class Database:
 
     @property
     def program(self) -> Program:
-        """The trigger program that runs now."""
+        """The trigger program of all scripts so far."""
         return self._running.program
 
     @property
     def engine(self) -> Engine:
+        """The engine of this moment, for measuring: ``db.engine.memory()`` lists the maps of the native one."""
         with self._turn.taken():
             return self._fresh().engine
 
     def explain(self, view: str | None = None) -> Explanation:
-        """How the views (or one of them) are kept fresh: what is kept and why, the triggers, what an update costs."""
+        """Explain how all views, or one of them, are kept fresh.
+
+        The answer says which maps are kept and why, which triggers run, and what an update costs. It prints as text
+        and shows itself in a notebook.
+        """
         from viewlet.explain import explain
 
         return explain(self.program, view)
@@ -179,7 +193,12 @@ class Database:
     # -- updates -------------------------------------------------------------------------------------------------------
 
     def insert(self, relation: str, rows: Any) -> None:
-        """One row (tuple or dict) or many (a list, an Arrow table, a pandas or polars frame)."""
+        """Insert one row or many into a stream or table. The views over it are fresh when this returns.
+
+        One row is a tuple in the order of the columns, or a dict. Many rows are a list of those, an Arrow table, batch
+        or reader, a pandas or polars frame, or anything with ``__arrow_c_stream__``. A row that does not fit raises
+        :class:`DataError`, and no row of the call is inserted.
+        """
         if type(rows) is not tuple:
             rows = self._settled(relation, rows)
         free = self._free
@@ -196,7 +215,11 @@ class Database:
             free.append(None)
 
     def delete(self, relation: str, rows: Any) -> None:
-        """The same; a row that is not there is an error that names it."""
+        """Delete one row or many, given in the same forms as to :meth:`insert`.
+
+        A row that is not there raises a :class:`DataError` that names it, and no row of the call is deleted. Of equal
+        rows one goes.
+        """
         if type(rows) is not tuple:
             rows = self._settled(relation, rows)
         free = self._free
@@ -213,7 +236,12 @@ class Database:
             free.append(None)
 
     def apply(self, events: Any) -> None:
-        """An ordered mix of (op, relation, row), op "+", "-" or a multiplicity; or one Arrow batch of events."""
+        """Apply an ordered mix of inserts and deletes, all or none.
+
+        ``events`` is an iterable of ``(op, relation, row)``. ``op`` is ``"+"``, ``"-"``, or an integer that says how
+        often the row comes (negative: goes). It may also be one Arrow table with the columns ``op``, ``relation`` and a
+        struct column for each relation.
+        """
         events = arrow.settled(events, "events")
         with self._turn.taken():
             if self._build is None:
@@ -251,11 +279,15 @@ class Database:
     # -- views ---------------------------------------------------------------------------------------------------------
 
     def view(self, name: str) -> View:
+        """A handle on a view by its name. It reads the view as it is at each call."""
         self._result(self.program.results, name)
         return View(self, name)
 
     def verify(self, name: str) -> list[Change]:
-        """Compare a view with its query evaluated over the tables; (+n, row): n too many, (-n, row): n are missing."""
+        """Compare a view with its query, evaluated now over the stored tables. An empty list means that both agree.
+
+        ``(+n, row)`` says that the view holds the row n times too often, ``(-n, row)`` that n are missing.
+        """
         with self._turn.taken():
             return self._verify(name)
 
@@ -269,6 +301,7 @@ class Database:
         return differences(_weights(definition, over_tables), self.view(name)._weights())
 
     def subscribe(self, view: str, callback: Callable[[Change], object]) -> Callable[[], None]:
+        """Call back with each ``(weight, row)`` by which a view changes; see :meth:`View.subscribe`."""
         self._result(self.program.results, view)
         with self._turn.taken():
             return self._subscriptions.add(view, callback)
@@ -283,6 +316,7 @@ class Database:
     # -- the end -------------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
+        """Forget everything. Each later call raises an :class:`Error`."""
         self._session = self._build = None
 
     def __enter__(self) -> Database:
@@ -306,17 +340,22 @@ def _weights(result: Result, read: Reader) -> Counter[ShownRow]:
 def connect(
     path: str | None = None,
     *,
-    engine: str = DEFAULT_ENGINE,
-    strategy: str = "optimized",
+    engine: EngineName = DEFAULT_ENGINE,
+    strategy: StrategyName = "optimized",
     dialect: Dialect = "sql",
     threads: int = 1,
     wait_native: bool = False,
 ) -> Database:
-    """A new database in memory. Durable ones and threads come later and are refused until then.
+    """Make a new database in memory.
 
-    ``engine="native"`` answers at once by generated Python and goes over to machine code when a C++ compiler, run in
-    the background, has made it; ``wait_native`` waits for it at each definition. ``"python"`` stays with generated
-    Python, ``"interpreter"`` is the reference interpreter.
+    ``engine="native"`` answers at once from generated Python. A C++ compiler works in the background, and the database
+    goes over to machine code between two calls. ``wait_native=True`` makes each :meth:`Database.execute` wait for it.
+    ``engine="python"`` stays with generated Python. ``engine="interpreter"`` is the reference, and slow.
+
+    ``strategy`` says what to keep besides the answers; the answers are the same. In the dialect ``"paper"`` a SUM of no
+    rows is 0, in ``"sql"`` it is NULL.
+
+    ``path`` (a database on disk) and ``threads`` other than 1 are not there yet: each raises an :class:`Error`.
     """
     if path is not None:
         raise Error("a durable database (a path) is not there yet: viewlet.connect() keeps everything in memory")
@@ -324,6 +363,6 @@ def connect(
         raise Error(f"there is no engine {engine!r}: choose one of {', '.join(ENGINES)}")
     if threads != 1:
         raise Error(f"threads={threads}: the engines of today run in one thread")
-    if dialect not in ("sql", "paper"):
+    if dialect not in get_args(Dialect):
         raise Error(f"no dialect {dialect!r}: choose sql or paper")
     return Database(engine=engine, strategy=strategy, dialect=dialect, wait_native=wait_native)

@@ -15,7 +15,7 @@ class Error(Exception):
 
 
 class SqlError(Error):
-    """A script that is not right: with its line, column, the text under a caret, and what to write instead."""
+    """A script is wrong. It has ``line``, ``column`` and ``hint``; the message shows the place under a caret."""
 
     def __init__(
         self, message: str, *, source: str = "", line: int | None = None, column: int | None = None, hint: str = ""
@@ -62,7 +62,7 @@ def refusing_depth() -> Iterator[None]:
 
 
 class UnsupportedError(SqlError):
-    """Valid SQL that viewlet cannot maintain; ``construct`` names it. Refused rather than answered wrongly."""
+    """The script is valid SQL, but viewlet cannot maintain it. ``construct`` names the part that is refused."""
 
     def __init__(
         self,
@@ -92,7 +92,10 @@ def at_row(relation: str, number: int, row: object) -> str:
 
 
 class DataError(Error):
-    """A row that cannot be taken. The batch it came in changed nothing."""
+    """A row cannot be taken, and the batch that it came in changed nothing.
+
+    ``relation``, ``row`` (its number in the batch, from 0), ``column`` and ``value`` say which, as far as it is known.
+    """
 
     def __init__(
         self,
@@ -116,9 +119,12 @@ class DataError(Error):
         super().__init__(f"{where}: {message}")
 
 
-class OverflowError_(Error):
-    """A number that no longer fits its declared type; names view and column."""
+class OutOfRangeError(Error):
+    """A number no longer fits its declared type. The message names the view and the column."""
+
+
+OverflowError_ = OutOfRangeError  # the name of 0.1: code that catches it goes on working
 
 
 class CorruptError(Error):
-    """Stored state that fails its checksum or its structure."""
+    """Stored state fails its checksum or has the wrong structure. Nothing of it was used."""

@@ -47,9 +47,10 @@ STYLE = """\
 
 @dataclass(frozen=True)
 class Explanation:
-    """``str()`` tells everything; the fields are its parts. ``trace`` holds the steps of the views in question.
+    """How views are kept fresh, made by :meth:`Database.explain`. ``str()`` tells everything; the fields are its parts.
 
-    ``cost_class`` is the worst that an insert or delete can cost.
+    ``cost_class`` is the worst that an insert or delete can cost. ``warnings`` name every scan. ``memory`` estimates
+    the bytes of each map. ``trace`` holds the compiler's rewrites. ``graph`` says which maps are kept for which.
     """
 
     title: str
@@ -64,6 +65,7 @@ class Explanation:
     program: Program = field(repr=False)
 
     def stage(self, name: str) -> str:
+        """One stage as text: ``"algebra"``, ``"delta"``, ``"decision"``, ``"program"``, ``"loops"`` or ``"cpp"``."""
         if name in ON_REQUEST:
             return ON_REQUEST[name](self.program)
         if name not in self.stages:
@@ -71,6 +73,7 @@ class Explanation:
         return self.stages[name]
 
     def sections(self) -> Iterator[tuple[str, str]]:
+        """The parts of the text, each with its heading."""
         if self.sql:
             yield "SQL", self.sql
         for name, text in self.stages.items():
@@ -81,6 +84,7 @@ class Explanation:
         yield "graph: under each view, the views that its refresh reads", self.graph.to_text()
 
     def to_dict(self) -> dict[str, object]:
+        """All of it as plain values, for JSON."""
         return {
             "title": self.title,
             "sql": self.sql,
@@ -141,7 +145,7 @@ def _statistics(program: Program) -> str:
         return ""
     costs = ", ".join(f"{name} {program.statistics[name]:,.1f}" for name in ("maintenance", "refresh", "total"))
     whole = "all views of the script, " if len(program.results) > 1 else ""
-    return f"{whole}cells touched a second at the declared rates and sizes (§5.1): {costs}"
+    return f"{whole}values touched a second at the declared rates and sizes (§5.1): {costs}"
 
 
 # -- loop nests --------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from viewlet.engines.base import Engine
 from viewlet.engines.exact.python.engine import PythonEngine
 from viewlet.engines.native.bridge import Point, SpoiledError
 from viewlet.engines.native.engine import Compiled, NativeEngine
-from viewlet.errors import DataError, Error, OverflowError_, at_row, in_short
+from viewlet.errors import DataError, Error, OutOfRangeError, at_row, in_short
 from viewlet.program.encoding import Row
 from viewlet.program.trigger import Program
 from viewlet.schema import Relation
@@ -24,7 +24,7 @@ Event = tuple[str, Row, int]  # a relation, a row of it, and how often it comes 
 Tables = Mapping[str, Mapping[Row, int]]
 Start = Callable[[Program, Tables], Engine]
 Given = Callable[[int], object]  # a row of an update by its number, as the user wrote it
-NUMBERS = (OverflowError_, ArithmeticError, ValueError)  # what a row may have that no view can hold
+NUMBERS = (OutOfRangeError, ArithmeticError, ValueError)  # what a row may have that no view can hold
 NOT_STATIC = "a static table takes no NaN and no infinity, since views over it are evaluated exactly; a stream does"
 
 
@@ -179,10 +179,10 @@ class Session:
         for name, row, times in done:
             tables[name][row] -= times
         self._go_back({name: +rows for name, rows in tables.items()})
-        if isinstance(error, OverflowError_):
-            raise OverflowError_(f"{error}{culprit}") from error
+        if isinstance(error, OutOfRangeError):
+            raise OutOfRangeError(f"{error}{culprit}") from error
         if isinstance(error, (ValueError, ArithmeticError, RecursionError)):
-            kind = OverflowError_ if isinstance(error, OverflowError) else Error
+            kind = OutOfRangeError if isinstance(error, OverflowError) else Error
             raise kind(f"a view cannot be computed with these rows, so nothing changed: {error}{culprit}") from error
         raise error
 

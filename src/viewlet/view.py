@@ -19,7 +19,7 @@ from viewlet.boundary import UnfitError, to_python, to_python_row, to_scalar
 from viewlet.changes import Change, Changes, Row
 from viewlet.engines.base import Engine
 from viewlet.engines.results import key_columns, result_rows, row_count
-from viewlet.errors import DataError, Error, OverflowError_
+from viewlet.errors import DataError, Error, OutOfRangeError
 from viewlet.program.trigger import Result, ResultColumn
 
 if TYPE_CHECKING:
@@ -29,7 +29,11 @@ SHOWN_ROWS = 20
 
 
 class View:
-    """Always fresh: every read sees the updates made so far. Rows come in no particular order."""
+    """A handle on one view. Every read sees all updates made so far. Rows come in no particular order.
+
+    :meth:`Database.view` makes one. ``name`` is the view's name. A handle can be iterated over and has a ``len()``. It
+    hands itself to Arrow libraries by ``__arrow_c_stream__``, and shows itself in a notebook.
+    """
 
     def __init__(self, database: Database, name: str) -> None:
         self._database = database
@@ -41,32 +45,34 @@ class View:
 
     @property
     def columns(self) -> tuple[str, ...]:
+        """The names of the columns, in their order."""
         return tuple(c.name for c in self._result.columns)
 
     # -- rows ----------------------------------------------------------------------------------------------------------
 
     def rows(self) -> list[Row]:
-        """All rows; one that is there n times is listed n times."""
+        """All rows as tuples. A row that is there n times is listed n times."""
         with self._database._turn.taken():
             return self._rows()
 
     def arrow(self) -> pa.Table:
+        """All rows as an Arrow table. The native engine hands its columns over without a copy."""
         with self._database._turn.taken():
             table = self._native()
             return arrow.table(self._result, self._rows()) if table is None else table
 
     def df(self) -> Any:
-        """A pandas frame."""
+        """All rows as a pandas frame."""
         return arrow.frame(self.arrow())
 
     def pl(self) -> Any:
-        """A polars frame."""
+        """All rows as a polars frame."""
         import polars
 
         return polars.from_arrow(self.arrow())
 
     def weights(self) -> Counter[Row]:
-        """Row ↦ how often it is there."""
+        """Each row, and how often it is there."""
         with self._database._turn.taken():
             return self._weights()
 
@@ -79,7 +85,10 @@ class View:
     # -- one group -----------------------------------------------------------------------------------------------------
 
     def get(self, **keys: object) -> Row | None:
-        """The row of one group, by all its key columns; None where there is no such group."""
+        """The row of one group, found by the values of all its key columns. None if there is no such group.
+
+        ``view.get(broker_id=7)`` looks one group up. It does not read the whole view.
+        """
         result = self._result
         columns = {c.name: c for c in key_columns(result)}
         if unknown := [name for name in keys if name not in columns]:
@@ -109,7 +118,7 @@ class View:
             return _listed(arrow.from_struct(result, row))
         try:
             table = self._native()
-        except OverflowError_:
+        except OutOfRangeError:
             return None
         if table is None:
             return None
@@ -129,17 +138,24 @@ class View:
     # -- what changes --------------------------------------------------------------------------------------------------
 
     def subscribe(self, callback: Callable[[Change], object]) -> Callable[[], None]:
-        """Call back with each (weight, row) from now on, in order; returns a function that ends it."""
+        """Call back with each ``(weight, row)`` from now on, in order. The returned function ends the subscription.
+
+        The weight says how often the row came; it is negative for a row that went. A callback that raises is logged,
+        and the update stands.
+        """
         return self._database.subscribe(self.name, callback)
 
     def changes(self) -> Changes:
-        """The (weight, row) changes from now on, to be iterated over whenever some are wanted."""
+        """The changes from now on, as an iterator of ``(weight, row)``.
+
+        A loop over it ends when no change is waiting. The next loop goes on from there.
+        """
         return Changes(self.subscribe)
 
     # -- how it shows itself -------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        """How many rows, also where a value in one can no longer be read."""
+        """The number of rows. It is known even if some row holds a value that can no longer be shown."""
         with self._database._turn.taken():
             return self._count()
 
@@ -151,7 +167,7 @@ class View:
         try:
             with self._database._turn.taken():
                 rows, count = self._first(SHOWN_ROWS), self._count()
-        except OverflowError_ as error:
+        except OutOfRangeError as error:
             return f"<table><caption>{html.escape(str(error))}</caption><thead>{head}</thead></table>"
         body = "".join(_html_row("td", row) for row in rows)
         more = f"<caption>{SHOWN_ROWS} of {count} rows</caption>" if count > SHOWN_ROWS else ""
@@ -200,7 +216,7 @@ class View:
             return entries if result.distinct else rows
         try:
             table = self._native()
-        except OverflowError_:
+        except OutOfRangeError:
             table = None
         return row_count(result, engine.read) if table is None else int(table.num_rows)
 

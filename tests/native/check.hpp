@@ -8,12 +8,12 @@ int printf(const char*, ...);
 void exit(int) noexcept;
 }
 
-#define CHECK(condition)                                                     \
-    do {                                                                     \
-        if (!(condition)) {                                                  \
-            printf("%s:%d: failed: %s\n", __FILE__, __LINE__, #condition);   \
-            exit(1);                                                         \
-        }                                                                    \
+#define CHECK(condition)                                                   \
+    do {                                                                   \
+        if (!(condition)) {                                                \
+            printf("%s:%d: failed: %s\n", __FILE__, __LINE__, #condition); \
+            exit(1);                                                       \
+        }                                                                  \
     } while (0)
 
 namespace viewlet {

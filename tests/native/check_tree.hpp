@@ -63,8 +63,7 @@ struct TreeCheck {
             u32 last = greatest->used - 1;
             if (i) CHECK(same(keys[i], Tree::keys(least)[0]) && ids[i] == Tree::ids(least)[0]);
             if (i + 1u < node->used)
-                CHECK(in_order(Tree::keys(greatest)[last], Tree::ids(greatest)[last], keys[i + 1],
-                                     ids[i + 1]));
+                CHECK(in_order(Tree::keys(greatest)[last], Tree::ids(greatest)[last], keys[i + 1], ids[i + 1]));
         }
     }
 

@@ -378,8 +378,7 @@ static double mean_probes(HashOf hash_of) {
 
 static void hashes_spread() {
     constexpr double bound = 3;  // random hashes: 2.5 = (1 + 1 / (1 - 3/4)) / 2
-    for (u32 shift = 0; shift < 48; ++shift)
-        CHECK(mean_probes([=](u64 n) { return mix(START, n << shift); }) < bound);
+    for (u32 shift = 0; shift < 48; ++shift) CHECK(mean_probes([=](u64 n) { return mix(START, n << shift); }) < bound);
     CHECK(mean_probes([](u64 n) { return mix(START, -i64(n)); }) < bound);
     CHECK(mean_probes([](u64 n) { return mix(START, double(n)); }) < bound);
     CHECK(mean_probes([](u64 n) { return mix(START, double(n) / 100); }) < bound);

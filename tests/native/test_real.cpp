@@ -147,8 +147,8 @@ static void random_mix() {
 }
 
 static void order_is_total() {
-    const Real sorted[] = {-INFINITE, {-1, -0x1p-60}, -1.0, 0.0, 0x1p-1074, {1, -0x1p-70}, 1.0, {1, 0x1p-70},
-                           INFINITE,  NOT_A_NUMBER};
+    const Real sorted[] = {-INFINITE, {-1, -0x1p-60}, -1.0,     0.0,         0x1p-1074, {1, -0x1p-70},
+                           1.0,       {1, 0x1p-70},   INFINITE, NOT_A_NUMBER};
     for (u32 i = 0; i < 10; ++i)
         for (u32 j = 0; j < 10; ++j) {
             Real a = sorted[i], b = sorted[j];

@@ -17,29 +17,31 @@ WIDTH = 96
 INTRODUCTION = """\
 # The rewrite rules
 
-Written by `python -m tests.rules.generate_docs` from the rules and their test pairs; a test says that it is current.
+`python -m tests.rules.generate_docs` writes this page from the rules and their test pairs, and a test says that it is
+current.
 
-A rule is a function of a query and of what is known where it stands (variables that have a value, the event being
-compiled). It returns the new query or nothing. Every rule keeps the meaning and the outputs, may turn a variable from
-outside into an output, and needs no input but those of before and the variables that have a value anyway.
+A rule is a function of a query and of its context: which variables have a value there, and which event is being
+compiled. It returns the new query or nothing. Every rule keeps the meaning and the outputs. It may turn a variable from
+outside into an output. It needs no new inputs, except variables that have a value anyway.
 [algebra.md](algebra.md) explains the notation. Each example is run as a test, as text and on random databases.
 """
 SECTIONS = {
     "simplifications": """\
 ## Simplification
 
-Bottom-up to a fixpoint, after every delta and between the rules of Figure 2; the first rule that changes a node wins.
+These rules run bottom-up to a fixpoint, after every delta and between the rules of Figure 2. The first rule that
+changes a node wins.
 """,
     "figure_2": """\
 ## Materialisation decisions (Figure 2)
 
-A rule sees the argument of one `M(…)` and puts smaller ones in its place; what no rule takes further becomes a view.
-The first that applies wins.
+A rule sees the argument of one `M(…)` and puts smaller ones in its place. The first rule that applies wins. An argument
+to which no rule applies becomes a map.
 """,
     "factorizations": """\
 ## Factorisation
 
-Once a materialisation decision is final, until nothing changes.
+These rules run once a materialisation decision is final, until nothing changes.
 """,
 }
 

@@ -12,7 +12,7 @@ from bench.report.digits import amount, percent, scaled, significant, times
 from bench.report.document import WRONG, document
 from bench.report.page import page
 from bench.report.ratios import RECOMPUTED, over_peers, over_strategies, printed_ratios
-from bench.report.readme import BEGIN, END, LATEST, README, figures, with_figures
+from bench.report.readme import BEGIN, END, LATEST, PAGES, few_figures, figures, with_figures
 from bench.report.scale import bar_scale, fitting_scale
 from bench.results import About, Grid, Machine, Measurement, Results, Series
 
@@ -262,27 +262,37 @@ def test_scales_hold_their_values() -> None:
     assert fitting_scale([], 0, 1).ticks()
 
 
-# -- README ------------------------------------------------------------------------------------------------------------
+# -- pages -------------------------------------------------------------------------------------------------------------
 
 
-def test_figures_of_the_readme() -> None:
+def test_figures_of_the_pages() -> None:
     text = figures(synthetic())
     row = next(line for line in text.splitlines() if line.startswith("| Q3"))
     assert row == "| Q3 | 8.00 M | 50,000×† | 40,000×† | 10.0× (pathway) |"
     assert "abc1234" in text
     assert "viewlet on Spark, Q3: 200; Spark SQL, Q3: 500" in text
     assert max(len(line) for line in text.splitlines() if not line.startswith("|")) <= 120
+    few = few_figures(synthetic())
+    assert row in few.splitlines()
+    assert "abc1234" in few
+    assert "Spark" not in few
 
 
 def test_figures_are_put_between_the_markers() -> None:
-    once = with_figures(f"before\n{BEGIN}\nold\n{END}\nafter\n", synthetic())
+    told = figures(synthetic())
+    once = with_figures(f"before\n{BEGIN}\nold\n{END}\nafter\n", told)
     assert once.startswith(f"before\n{BEGIN}\nMeasured by")
     assert once.endswith(f"{END}\nafter\n")
-    assert with_figures(once, synthetic()) == once
+    assert with_figures(once, told) == once
     with pytest.raises(ValueError, match="has no"):
-        with_figures("a page without them", synthetic())
+        with_figures("a page without them", told)
 
 
-def test_the_readme_has_the_figures_of_the_committed_results() -> None:
-    text = README.read_text("utf-8")
-    assert text == with_figures(text, Results.read(LATEST)), "run python -m bench.report.readme"
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_pages_have_the_figures_of_the_committed_results(page: Path) -> None:
+    text = page.read_text("utf-8")
+    assert text == with_figures(text, PAGES[page](Results.read(LATEST))), "run python -m bench.report.readme"
+
+
+def test_the_readme_has_three_rows() -> None:
+    assert sum(line.startswith("| ") for line in few_figures(Results.read(LATEST)).splitlines()) == 2 + 3

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -119,6 +123,27 @@ def test_an_installed_package_says_where_the_benchmarks_are(tmp_path: Path, monk
     result = viewlet("paper")
     assert result.exit_code == 2
     assert "clone viewlet's repository" in result.stderr
+
+
+def test_the_command_is_offered_in_a_checkout_alone(tmp_path: Path) -> None:
+    """A copy of the package is what a wheel installs: it has no benchmarks beside it."""
+    assert "bench" in CliRunner().invoke(app, ["--help"]).stdout
+    installed = tmp_path / "lib" / "site-packages"
+    shutil.copytree(Path(cli.__file__).parents[1], installed / "viewlet", ignore=shutil.ignore_patterns("__pycache__"))
+    asked = "from typer.testing import CliRunner; from viewlet.cli.main import app; run = CliRunner().invoke; "
+    told = "print(run(app, ['--help']).output, '---', run(app, ['bench', 'all']).output)"
+    found = subprocess.run(
+        [sys.executable, "-c", asked + told],
+        env={**os.environ, "PYTHONPATH": str(installed)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    offered, _, refused = found.stdout.partition("---")
+    assert "explain" in offered
+    assert "bench" not in offered
+    assert refused.strip().startswith("error: the benchmarks are not part of the installed package: clone viewlet's")
 
 
 def test_a_package_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -27,21 +27,37 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")]
 PAGES += [
     ROOT / "docs" / f"{name}.md"
-    for name in ("benchmarks", "from-scratch", "native", "ordered", "spark", "sql", "workloads")
+    for name in (
+        "api",
+        "benchmarks",
+        "cookbook",
+        "errors",
+        "from-scratch",
+        "native",
+        "ordered",
+        "spark",
+        "sql",
+        "strategies",
+        "workloads",
+    )
 ]
 NEEDS_COMPILER = pytest.mark.skipif(find_compiler() is None, reason="no C++ compiler")
 ON_SPARK = pytest.mark.xdist_group("spark")
 RUN = [
     pytest.param(ROOT / "README.md", marks=ON_SPARK),
+    pytest.param(ROOT / "docs" / "cookbook.md", marks=ON_SPARK),
+    ROOT / "docs" / "errors.md",
     ROOT / "docs" / "from-scratch.md",
     pytest.param(ROOT / "docs" / "native.md", marks=NEEDS_COMPILER),
     ROOT / "docs" / "ordered.md",
     pytest.param(ROOT / "docs" / "spark.md", marks=ON_SPARK),
     ROOT / "docs" / "sql.md",
+    ROOT / "docs" / "strategies.md",
     ROOT / "docs" / "workloads.md",
 ]
 SHOWN = ("text", "cpp")  # the languages of what a block prints
 SQL_PAGE = ROOT / "docs" / "sql.md"
+ARCHITECTURE = ROOT / "ARCHITECTURE.md"
 CODE = re.compile(r"`([^`]+)`")
 
 
@@ -271,9 +287,7 @@ def test_files_that_are_named_exist(page: Path) -> None:
     assert [path for path in named if existing(path) is None] == []
 
 
-PAPER_TABLE = [
-    row for table in tables((ROOT / "README.md").read_text("utf-8")) if table[0][0] == "paper" for row in table[1:]
-]
+PAPER_TABLE = [row for table in tables(ARCHITECTURE.read_text("utf-8")) if table[0][0] == "paper" for row in table[1:]]
 
 
 @pytest.mark.parametrize("row", PAPER_TABLE, ids=lambda row: row[0])
@@ -289,3 +303,42 @@ def test_the_paper_table_leads_somewhere(row: list[str]) -> None:
 
 def test_the_paper_table_covers_the_paper() -> None:
     assert len(PAPER_TABLE) > 12
+
+
+# -- what the pages promise about themselves ---------------------------------------------------------------------------
+
+
+def test_the_readme_is_short() -> None:
+    assert (ROOT / "README.md").stat().st_size <= 8_000
+
+
+def test_the_glossary_is_short_and_its_words_have_one_meaning_each() -> None:
+    (glossary,) = (table for table in tables(ARCHITECTURE.read_text("utf-8")) if table[0][0] == "word")
+    words = [row[0] for row in glossary[1:]]
+    assert len(words) == len(set(words))
+    assert {"view", "map", "cell"} <= set(words)
+    assert len(words) <= 30
+
+
+def test_every_page_is_reachable_from_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert [page.name for page in (ROOT / "docs").glob("*.md") if f"](docs/{page.name})" not in readme] == []
+
+
+def test_both_pictures_show_the_same_thing() -> None:
+    """They differ in their colours alone."""
+    light, dark = (
+        re.sub(r"#[0-9a-f]{6}", "", (ROOT / "docs" / "images" / f"overview-{name}.svg").read_text("utf-8"))
+        for name in ("light", "dark")
+    )
+    assert light == dark
+
+
+PLAIN = [*PAGES, ROOT / "docs" / "algebra.md", ROOT / "docs" / "rules.md"]
+
+
+@pytest.mark.parametrize("page", PLAIN, ids=name)
+def test_pages_are_in_plain_english(page: Path) -> None:
+    """Words that make a sentence hard to follow."""
+    prose = CODE.sub("", re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL))
+    assert re.findall(r"\b(?:anew|[Ww]hoever|[Nn]or stands)\b", prose) == []

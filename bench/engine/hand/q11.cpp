@@ -101,9 +101,9 @@ inline void read_q11(Program& program, Rows& out) {
 
 inline constexpr Relation<Program> RELATIONS[] = {
     relation<Program, &Program::table_partsupp, &Program::insert_partsupp, &Program::delete_partsupp>("partsupp",
-                                                                                                   PARTSUPP_COLUMNS),
-    relation<Program, &Program::table_supplier, &Program::insert_supplier, &Program::delete_supplier>("supplier",
-                                                                                                   SUPPLIER_COLUMNS)};
+                                                                                                      PARTSUPP_COLUMNS),
+    relation<Program, &Program::table_supplier, &Program::insert_supplier, &Program::delete_supplier>(
+        "supplier", SUPPLIER_COLUMNS)};
 inline constexpr Nothing VIEWS;
 inline constexpr ResultOf<Program> RESULTS[] = {{"q11", Q11_COLUMNS, &read_q11}};
 inline constexpr MapOf<Program> MAPS[] = {map_of<Program, &Program::q11>("q11"),  // without offers and parts

@@ -55,7 +55,8 @@ private:
         i64 rows = part.rows_below, price = part.price_below, before = part.quantity;
         part.quantity = sum(before, sign * event.quantity);
         for (auto* other : amounts.slice<ByPart>({event.partkey, 0}))
-            count(part, other->values, is_below(other->key.quantity, part.quantity) - is_below(other->key.quantity, before));
+            count(part, other->values,
+                  is_below(other->key.quantity, part.quantity) - is_below(other->key.quantity, before));
         change_amount(part, event, sign);
         if ((part.rows += sign) == 0) parts.doubt(entry);
         if (part.times) add_total(part.times, part.rows_below - rows, i128(part.price_below) - price);
@@ -96,18 +97,20 @@ inline constexpr ResultColumn Q17_COLUMNS[] = {{"revenue", Sql::DECIMAL, 38, 2, 
 
 inline void read_q17(Program& program, Rows& out) {
     auto& total = program.q17.only.values;
-    if (total.rows) out.put(0, total.revenue);
-    else out.null(0);
+    if (total.rows)
+        out.put(0, total.revenue);
+    else
+        out.null(0);
     out.end();
 }
 
 inline constexpr Relation<Program> RELATIONS[] = {
     relation<Program, &Program::table_lineitem, &Program::insert_lineitem, &Program::delete_lineitem>("lineitem",
-                                                                                                   LINEITEM_COLUMNS),
+                                                                                                      LINEITEM_COLUMNS),
     relation<Program, &Program::table_part, &Program::insert_part, &Program::delete_part>("part", PART_COLUMNS)};
 inline constexpr Nothing VIEWS;
 inline constexpr ResultOf<Program> RESULTS[] = {{"q17", Q17_COLUMNS, &read_q17}};
 inline constexpr MapOf<Program> MAPS[] = {map_of<Program, &Program::parts>("parts"),
-                                                 map_of<Program, &Program::amounts>("amounts")};
+                                          map_of<Program, &Program::amounts>("amounts")};
 
 }  // namespace viewlet

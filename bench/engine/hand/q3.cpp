@@ -119,16 +119,15 @@ inline void read_q3(Program& program, Rows& out) {
 
 inline constexpr Relation<Program> RELATIONS[] = {
     relation<Program, &Program::table_customer, &Program::insert_customer, &Program::delete_customer>("customer",
-                                                                                                   CUSTOMER_COLUMNS),
+                                                                                                      CUSTOMER_COLUMNS),
     relation<Program, &Program::table_orders, &Program::insert_orders, &Program::delete_orders>("orders",
-                                                                                             ORDERS_COLUMNS),
-    relation<Program, &Program::table_lineitem, &Program::insert_lineitem, &Program::delete_lineitem>("lineitem",
-                                                                                                   LINEITEM_COLUMNS)};
+                                                                                                ORDERS_COLUMNS),
+    relation<Program, &Program::table_lineitem, &Program::insert_lineitem, &Program::delete_lineitem>(
+        "lineitem", LINEITEM_COLUMNS)};
 inline constexpr Nothing VIEWS;
 inline constexpr ResultOf<Program> RESULTS[] = {{"q3", Q3_COLUMNS, &read_q3}};
-inline constexpr MapOf<Program> MAPS[] = {map_of<Program, &Program::q3>("q3"),
-                                          map_of<Program, &Program::builders>("builders"),
-                                          map_of<Program, &Program::lines>("lines"),
-                                          map_of<Program, &Program::orders>("orders")};
+inline constexpr MapOf<Program> MAPS[] = {
+    map_of<Program, &Program::q3>("q3"), map_of<Program, &Program::builders>("builders"),
+    map_of<Program, &Program::lines>("lines"), map_of<Program, &Program::orders>("orders")};
 
 }  // namespace viewlet

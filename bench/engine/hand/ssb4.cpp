@@ -229,14 +229,14 @@ inline void read_ssb4(Program& program, Rows& out) {
 
 inline constexpr Relation<Program> RELATIONS[] = {
     relation<Program, &Program::table_customer, &Program::insert_customer, &Program::delete_customer>("customer",
-                                                                                                   CUSTOMER_COLUMNS),
+                                                                                                      CUSTOMER_COLUMNS),
     relation<Program, &Program::table_orders, &Program::insert_orders, &Program::delete_orders>("orders",
-                                                                                             ORDERS_COLUMNS),
+                                                                                                ORDERS_COLUMNS),
     relation<Program, &Program::table_lineitem, &Program::insert_lineitem, &Program::delete_lineitem>("lineitem",
-                                                                                                   LINEITEM_COLUMNS),
+                                                                                                      LINEITEM_COLUMNS),
     relation<Program, &Program::table_part, &Program::insert_part, &Program::delete_part>("part", PART_COLUMNS),
     relation<Program, &Program::table_supplier, &Program::insert_supplier, &Program::delete_supplier>("supplier",
-                                                                                                   SUPPLIER_COLUMNS),
+                                                                                                      SUPPLIER_COLUMNS),
     static_table<Program, &Program::table_nation>("nation", NATION_COLUMNS)};
 inline constexpr Nothing VIEWS;
 inline constexpr ResultOf<Program> RESULTS[] = {{"ssb4", SSB4_COLUMNS, &read_ssb4}};

@@ -63,8 +63,8 @@ inline constexpr Column CUSTOMER_COLUMNS[] = {WHOLE(CustomerRow, custkey), WORDS
                                               WORDS(CustomerRow, mktsegment)};
 inline constexpr Column ORDERS_COLUMNS[] = {WHOLE(OrdersRow, orderkey), WHOLE(OrdersRow, custkey),
                                             DAYS(OrdersRow, orderdate), WHOLE(OrdersRow, shippriority)};
-inline constexpr Column LINEITEM_COLUMNS[] = {WHOLE(LineitemRow, orderkey), WHOLE(LineitemRow, partkey),
-                                              WHOLE(LineitemRow, suppkey),  CENTS(LineitemRow, quantity),
+inline constexpr Column LINEITEM_COLUMNS[] = {WHOLE(LineitemRow, orderkey),      WHOLE(LineitemRow, partkey),
+                                              WHOLE(LineitemRow, suppkey),       CENTS(LineitemRow, quantity),
                                               CENTS(LineitemRow, extendedprice), CENTS(LineitemRow, discount),
                                               DAYS(LineitemRow, shipdate)};
 inline constexpr Column PART_COLUMNS[] = {WHOLE(PartRow, partkey), WORDS(PartRow, type)};

@@ -25,7 +25,7 @@ struct Program {
     void delete_asks(const Order& event) { change<&Broker::asks, &Broker::bids>(event, -1); }
 
 private:
-    template <hand::Tree<2> Broker::*mine, hand::Tree<2> Broker::*others>
+    template <hand::Tree<2> Broker::* mine, hand::Tree<2> Broker::* others>
     VIEWLET_INLINE void change(const Order& event, double sign) {
         auto& entry = brokers.at({event.broker_id});
         Broker& broker = entry.values;

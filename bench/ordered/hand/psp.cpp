@@ -41,8 +41,10 @@ private:
 inline constexpr ResultColumn PSP_COLUMNS[] = {{"spread", Sql::DOUBLE, 0, 0, true}};
 
 inline void read_psp(Program& program, Rows& out) {
-    if (program.pairs > 0) out.put(0, program.spread);
-    else out.null(0);
+    if (program.pairs > 0)
+        out.put(0, program.spread);
+    else
+        out.null(0);
     out.end();
 }
 

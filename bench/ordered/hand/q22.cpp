@@ -89,9 +89,9 @@ inline void read_q22(Program& program, Rows& out) {
 
 inline constexpr Relation<Program> RELATIONS[] = {
     relation<Program, &Program::table_customer, &Program::insert_customer, &Program::delete_customer>("customer",
-                                                                                                   CUSTOMER_COLUMNS),
+                                                                                                      CUSTOMER_COLUMNS),
     relation<Program, &Program::table_orders, &Program::insert_orders, &Program::delete_orders>("orders",
-                                                                                             ORDERS_COLUMNS)};
+                                                                                                ORDERS_COLUMNS)};
 inline constexpr Nothing VIEWS;
 inline constexpr ResultOf<Program> RESULTS[] = {{"q22", Q22_COLUMNS, &read_q22}};
 inline constexpr MapOf<Program> MAPS[] = {map_of<Program, &Program::customers>("customers"),

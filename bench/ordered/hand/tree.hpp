@@ -158,8 +158,10 @@ template <u32 LANES> struct Tree {
         u32 place = count_where(node->keys, [=](Pack keys) { return keys < key; });
         below += node->before(place);
         Sums own;
-        if (node->keys[place] == key) own = node->at(place);
-        else node->open(place, key);
+        if (node->keys[place] == key)
+            own = node->at(place);
+        else
+            node->open(place, key);
         node->add(place, summand);
         Sums above = total - below - own;
         total += summand;

@@ -30,8 +30,10 @@ private:
 inline constexpr ResultColumn VWAP_COLUMNS[] = {{"vwap", Sql::DOUBLE, 0, 0, true}};
 
 inline void read_vwap(Program& program, Rows& out) {
-    if (program.counted[COUNT] > 0) out.put(0, program.counted[TURNOVER]);
-    else out.null(0);
+    if (program.counted[COUNT] > 0)
+        out.put(0, program.counted[TURNOVER]);
+    else
+        out.null(0);
     out.end();
 }
 

@@ -1,6 +1,6 @@
 """``viewlet bench``: the experiments, their report, and two runs side by side.
 
-The benchmarks are not part of the package: they stand beside ``src`` in a checkout, and are found there.
+The benchmarks stand beside ``src`` in a checkout. An installed package has none and does not list the command.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def report_command(
     results: Annotated[list[Path], typer.Argument(help="Files of results, or the folders that runs have written.")],
     out: Annotated[Path, typer.Option(help="The folder for report.html and report.md.")] = Path("."),
 ) -> None:
-    """Write the report anew, of one run or of several that measured different things."""
+    """Write the report again, of one run or of several that measured different things."""
     with _errors_as_messages():
         for path in _part("run").report(results, out):
             typer.echo(path)
@@ -121,9 +121,14 @@ def compare_command(
         raise typer.Exit(1)
 
 
+def is_checkout() -> bool:
+    """Whether the benchmarks are there."""
+    return (CHECKOUT / "bench" / "run.py").exists()
+
+
 def _part(name: str) -> ModuleType:
     """A module of the benchmarks."""
-    if not (CHECKOUT / "bench" / "run.py").exists():
+    if not is_checkout():
         raise UsageError(
             "the benchmarks are not part of the installed package: clone viewlet's repository, and there run `make "
             "bench`, or `viewlet bench` after `make setup`"

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from viewlet.cli.options import Strategy, StrategyOption, errors_as_messages
+from viewlet.compiler.strategy import StrategyName
 from viewlet.database import Database, connect
 from viewlet.loops.cost_class import program_cost_class
 from viewlet.workloads.queries import FINANCE, PAPER_QUERIES
@@ -64,7 +65,7 @@ class _Demo:
     names: tuple[str, ...]
     events: int
     seed: int
-    strategy: str
+    strategy: StrategyName
     live: int
     done: int = 0
     started: float = 0.0

@@ -21,7 +21,7 @@ app.command("explain", epilog=explain.EXAMPLES)(explain.explain_command)
 app.command("check", epilog=check.EXAMPLES)(check.check_command)
 app.command("run", epilog=run.EXAMPLES)(run.run_command)
 app.command("demo", epilog=demo.EXAMPLES)(demo.demo_command)
-app.add_typer(bench.bench, name="bench")
+app.add_typer(bench.bench, name="bench", hidden=not bench.is_checkout())
 
 
 def _print_version(wanted: bool) -> None:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from viewlet.errors import Error
 
+StrategyName = Literal["reevaluate", "classical", "naive", "optimized", "cost"]
 Depth = Literal["base tables, re-evaluate", "base tables, first-order deltas", "recursive"]
 
 

@@ -15,7 +15,7 @@ class Engine(Protocol):
     """Rows are tuples of cells (:mod:`viewlet.program.encoding`) that were checked before: an engine trusts them.
 
     What is read is in algebra scalars: exact numbers. An update that raises leaves the base tables as they were; the
-    views are then to be made anew from them. One that takes a view out of its limits raises ``OverflowError_``.
+    views are then to be made anew from them. One that takes a view out of its limits raises ``OutOfRangeError``.
     """
 
     takes_wild: bool

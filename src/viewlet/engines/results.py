@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from viewlet.algebra.evaluate import Env, Key, Reader, evaluate, plan, scalar
 from viewlet.algebra.query import View, outputs
 from viewlet.algebra.terms import Scalar, Var, evaluate_term, exact
-from viewlet.errors import OverflowError_
+from viewlet.errors import OutOfRangeError
 from viewlet.program.trigger import Extreme, Result, ResultColumn
 
 Row = tuple[int, Key]  # how often, and the columns' values
@@ -88,7 +88,7 @@ def _cell(result: Result, column: ResultColumn, env: Env) -> Scalar:
     try:
         return evaluate_term(column.term, env)
     except OverflowError as error:
-        raise OverflowError_(f"{result.name}.{column.name}: {error}") from None
+        raise OutOfRangeError(f"{result.name}.{column.name}: {error}") from None
 
 
 def _weight(result: Result, m: object) -> int:

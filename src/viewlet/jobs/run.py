@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from viewlet.compilation import Dialect
+from viewlet.compiler.strategy import StrategyName
 from viewlet.database import Database, connect
 from viewlet.jobs import local
 from viewlet.jobs.source import sources_of
@@ -27,7 +28,7 @@ POLL = 0.1  # seconds
 
 @dataclass(frozen=True)
 class Options:
-    strategy: str
+    strategy: StrategyName
     dialect: Dialect
     master: str | None
     cells: int | None

@@ -164,7 +164,11 @@ class Script:
 
 @dataclass(frozen=True)
 class Program:
-    """A compiled script: views, triggers, and how results are read."""
+    """A compiled script: the maps to keep, the triggers that keep them fresh, and how rows are read off them.
+
+    :func:`compile` makes one. ``print(program)`` shows it in the paper's notation. ``statistics`` holds the cost that
+    the strategy ``cost`` expects.
+    """
 
     relations: tuple[Relation, ...]
     views: tuple[ViewDefinition, ...]
@@ -178,22 +182,26 @@ class Program:
     statistics: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}), compare=False)
 
     def relation(self, name: str) -> Relation:
+        """The stream or table of this name."""
         return next(r for r in self.relations if r.name == name)
 
     def view(self, name: str) -> ViewDefinition:
+        """The kept map of this name."""
         return next(v for v in self.views if v.name == name)
 
     def result(self, name: str) -> Result:
+        """The SQL view of this name."""
         return next(r for r in self.results if r.name == name)
 
     def to_text(self) -> str:
-        """The program in the paper's notation (Figure 4); :meth:`from_text` reads it back."""
+        """The program in the paper's notation (Figure 4). :meth:`from_text` reads it back."""
         from viewlet.program.text import program_to_text
 
         return program_to_text(self)
 
     @staticmethod
     def from_text(text: str) -> Program:
+        """Read a program that :meth:`to_text` wrote."""
         from viewlet.program.text import program_from_text
 
         return program_from_text(text)
@@ -203,7 +211,7 @@ class Program:
         return source_of(self, "cpp")
 
     def graph(self) -> Graph:
-        """Views and who maintains whom."""
+        """Which maps there are, and which of them each one is refreshed from."""
         from viewlet.program.graph import graph
 
         return graph(self)

@@ -48,12 +48,12 @@ _LOCALLY = {
 
 
 def session(master: str | None = None, app: str = "viewlet", **conf: Setting) -> SparkSession:
-    """A Spark session, ready for :func:`viewlet.spark.driver.maintain`.
+    """A Spark session, ready for :func:`maintain`.
 
-    A session that is already there is handed out as it is. Else ``master`` says where: ``local[*]`` (the default) is
-    Spark inside this process, ``spark://host:port`` (or any other that ``spark-submit`` takes) a cluster, ``sc://host``
-    a Spark Connect server. Under ``spark-submit`` its master and its configuration hold. ``conf`` are Spark's own
-    settings by their own names, and come last: ``session(**{"spark.ui.enabled": True})``.
+    A session that is already there is handed out as it is. Else ``master`` says where it runs. ``local[*]``, the
+    default, is Spark inside this process. ``spark://host:port`` is a cluster, as is any other master that
+    ``spark-submit`` takes. ``sc://host`` is a Spark Connect server. Under ``spark-submit`` its own master and
+    configuration hold. ``conf`` has Spark's settings by their own names: ``session(**{"spark.ui.enabled": True})``.
     """
     with suppress(PySparkRuntimeError):  # there is none
         return SparkSession.active()

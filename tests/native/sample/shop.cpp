@@ -131,16 +131,18 @@ inline constexpr ResultColumn CUSTOMER_SHOWN[] = {
     {"total", Sql::DECIMAL, 12, 2, false},
 };
 inline constexpr ResultColumn ORDERS_SHOWN[] = {
-    {"id", Sql::BIGINT, 0, 0, false},  {"customer", Sql::VARCHAR, 0, 0, true}, {"price", Sql::DECIMAL, 12, 2, false},
-    {"weight", Sql::DECIMAL, 38, 4, true}, {"day", Sql::DATE, 0, 0, false},    {"at", Sql::TIMESTAMP, 0, 0, true},
-    {"paid", Sql::BOOLEAN, 0, 0, true}, {"small", Sql::INTEGER, 0, 0, true},   {"rate", Sql::DOUBLE, 0, 0, true},
+    {"id", Sql::BIGINT, 0, 0, false},      {"customer", Sql::VARCHAR, 0, 0, true},
+    {"price", Sql::DECIMAL, 12, 2, false}, {"weight", Sql::DECIMAL, 38, 4, true},
+    {"day", Sql::DATE, 0, 0, false},       {"at", Sql::TIMESTAMP, 0, 0, true},
+    {"paid", Sql::BOOLEAN, 0, 0, true},    {"small", Sql::INTEGER, 0, 0, true},
+    {"rate", Sql::DOUBLE, 0, 0, true},
 };
 
 inline constexpr Relation<Program> RELATIONS[] = {
     relation<Program, &Program::table_orders, &Program::insert_orders, &Program::delete_orders>("orders",
-                                                                                               ORDERS_COLUMNS),
-    relation<Program, &Program::table_payments, &Program::insert_payments, &Program::delete_payments>(
-        "payments", PAYMENTS_COLUMNS),
+                                                                                                ORDERS_COLUMNS),
+    relation<Program, &Program::table_payments, &Program::insert_payments, &Program::delete_payments>("payments",
+                                                                                                      PAYMENTS_COLUMNS),
     static_table<Program, &Program::table_nation>("nation", NATION_COLUMNS),
 };
 inline constexpr ViewOf<Program> VIEWS[] = {

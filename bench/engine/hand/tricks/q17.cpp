@@ -113,14 +113,16 @@ inline constexpr ResultColumn Q17_COLUMNS[] = {{"revenue", Sql::DECIMAL, 38, 2, 
 
 inline void read_q17(Program& program, Rows& out) {
     auto& total = program.q17.only.values;
-    if (total.rows) out.put(0, total.revenue);
-    else out.null(0);
+    if (total.rows)
+        out.put(0, total.revenue);
+    else
+        out.null(0);
     out.end();
 }
 
 inline constexpr Relation<Program> RELATIONS[] = {
     relation<Program, &Program::table_lineitem, &Program::insert_lineitem, &Program::delete_lineitem>("lineitem",
-                                                                                                   LINEITEM_COLUMNS),
+                                                                                                      LINEITEM_COLUMNS),
     relation<Program, &Program::table_part, &Program::insert_part, &Program::delete_part>("part", PART_COLUMNS)};
 inline constexpr Nothing VIEWS;
 inline constexpr ResultOf<Program> RESULTS[] = {{"q17", Q17_COLUMNS, &read_q17}};

@@ -127,11 +127,11 @@ inline void read_q18(Program& program, Rows& out) {
 
 inline constexpr Relation<Program> RELATIONS[] = {
     relation<Program, &Program::table_customer, &Program::insert_customer, &Program::delete_customer>("customer",
-                                                                                                   CUSTOMER_COLUMNS),
+                                                                                                      CUSTOMER_COLUMNS),
     relation<Program, &Program::table_orders, &Program::insert_orders, &Program::delete_orders>("orders",
-                                                                                             ORDERS_COLUMNS),
-    relation<Program, &Program::table_lineitem, &Program::insert_lineitem, &Program::delete_lineitem>("lineitem",
-                                                                                                   LINEITEM_COLUMNS)};
+                                                                                                ORDERS_COLUMNS),
+    relation<Program, &Program::table_lineitem, &Program::insert_lineitem, &Program::delete_lineitem>(
+        "lineitem", LINEITEM_COLUMNS)};
 inline constexpr Nothing VIEWS;
 inline constexpr ResultOf<Program> RESULTS[] = {{"q18", Q18_COLUMNS, &read_q18}};
 inline constexpr MapOf<Program> MAPS[] = {map_of<Program, &Program::customers>("customers"),

@@ -20,7 +20,7 @@ from viewlet.algebra.terms import Number, Scalar, evaluate_term
 from viewlet.engines.exact.store import Cache, Content, Guarded, Map
 from viewlet.engines.exact.tree import Held
 from viewlet.engines.initial import evaluated
-from viewlet.errors import OverflowError_
+from viewlet.errors import OutOfRangeError
 from viewlet.program.encoding import AS_IT_IS, Codec, Row, row_codec
 from viewlet.program.limits import key_limits, limits
 from viewlet.program.trigger import Program, Statement, Trigger, ViewDefinition
@@ -190,7 +190,7 @@ class State:
         for view, key in self._suspects:
             there = self._value(view, key) != 0
             if there and (why := self._unfit_sum(view, key) or self._unfit_key(self._program.view(view), key)):
-                raise OverflowError_(why)
+                raise OutOfRangeError(why)
         self._suspects.clear()
 
     def _value(self, view: str, key: Held) -> Number:

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from viewlet.engines.native.bridge import ArrowRows, NativeState
 from viewlet.engines.native.emit.watch import Watched
-from viewlet.errors import Error, OverflowError_
+from viewlet.errors import Error, OutOfRangeError
 
 
 class Answers:
@@ -22,7 +22,7 @@ class Answers:
         self._state = state
         self._numbers = {("result", name): i for i, name in enumerate(watched.results)}
         self._numbers |= {("view", name): i + len(watched.results) for i, name in enumerate(watched.views)}
-        self._told: dict[int, pa.StructArray | OverflowError_ | None] = dict.fromkeys(self._numbers.values())
+        self._told: dict[int, pa.StructArray | OutOfRangeError | None] = dict.fromkeys(self._numbers.values())
 
     def knows(self, kind: str, name: str) -> bool:
         return (kind, name) in self._numbers
@@ -34,7 +34,7 @@ class Answers:
         if number not in self._told:
             return self._state.changes(number)
         told = self._told[number]
-        if isinstance(told, OverflowError_):
+        if isinstance(told, OutOfRangeError):
             raise told
         self._state.changes(number)
         changed = difference(told, pa.array(self._state.standing(number)))
@@ -47,7 +47,7 @@ class Answers:
             if number not in self._told:
                 try:
                     self._told[number] = pa.array(self._state.standing(number))
-                except OverflowError_ as error:  # of a row that nobody could be told of
+                except OutOfRangeError as error:  # of a row that nobody could be told of
                     self._told[number] = error
 
     def all_told(self) -> None:

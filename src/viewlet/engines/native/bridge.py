@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from viewlet.engines.native.emit.watch import UNWATCHED, Watched
 from viewlet.engines.native.journal import Journal
-from viewlet.errors import CorruptError, DataError, Error, OverflowError_, at_row, in_short
+from viewlet.errors import CorruptError, DataError, Error, OutOfRangeError, at_row, in_short
 from viewlet.program.encoding import Cell, Row
 from viewlet.program.trigger import Program, ResultColumn
 
@@ -73,7 +73,7 @@ class SpoiledError(Error):
         super().__init__(f"view {view}: {message}{at}")
 
 
-class SpoiledOverflowError(SpoiledError, OverflowError_):
+class SpoiledOverflowError(SpoiledError, OutOfRangeError):
     """The same, where a number left its type."""
 
 
@@ -320,16 +320,16 @@ def _arrow(name: str, columns: Sequence[ResultColumn | None], found: tuple[Any, 
         case ("unfit", column, value):
             raise _unfit(name, columns[column] if columns else None, value)
         case (str() as kind, _, _):
-            raise OverflowError_(f"view {name}: {kind}: a number cannot be computed exactly")
+            raise OutOfRangeError(f"view {name}: {kind}: a number cannot be computed exactly")
         case (schema, array):
             return ArrowRows(schema, array)
     raise AssertionError("a result is two capsules or a report")
 
 
-def _unfit(result: str, column: ResultColumn | None, value: int) -> OverflowError_:
+def _unfit(result: str, column: ResultColumn | None, value: int) -> OutOfRangeError:
     if column is None:
-        return OverflowError_(f"view {result}: {value} units of its last place are more than 38 digits")
+        return OutOfRangeError(f"view {result}: {value} units of its last place are more than 38 digits")
     shown: Cell | Decimal = value
     if column.type.kind == "DECIMAL":
         shown = Decimal(value).scaleb(-column.type.scale, Context(prec=WIDEST))
-    return OverflowError_(f"{result}.{column.name}: {shown} no longer fits {column.type}")
+    return OutOfRangeError(f"{result}.{column.name}: {shown} no longer fits {column.type}")

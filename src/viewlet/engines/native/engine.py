@@ -23,7 +23,7 @@ from viewlet.engines.native.emit.program import native
 from viewlet.engines.native.emit.watch import UNWATCHED
 from viewlet.engines.native.emit.watch import Watched as Watched
 from viewlet.engines.tables import tables_reader
-from viewlet.errors import OverflowError_
+from viewlet.errors import OutOfRangeError
 from viewlet.loops.infer import Kinds, program_kinds
 from viewlet.program.encoding import Cell, Row, decode
 from viewlet.program.graph import part_for
@@ -111,7 +111,7 @@ class NativeEngine:
     def _events(self, events: list[tuple[int, str, Cells]]) -> None:
         if (number := self.state.events(events)) is not None:
             times, relation, _ = events[number]
-            raise OverflowError_(f"{relation}: {times} copies of a row in one event; at most {MOST_COPIES} are taken")
+            raise OutOfRangeError(f"{relation}: {times} copies of a row in one event; at most {MOST_COPIES} are taken")
 
     def load(self, relation: str, entries: Mapping[Row, int]) -> None:
         before, point = self._tables(), self.state.point()
@@ -143,11 +143,11 @@ class NativeEngine:
     def _tell(self, error: SpoiledError) -> NoReturn:
         """By the names that the user knows."""
         limit, keys = self._limits.get(error.view), key_limits(self._program).get(error.view, {})
-        if isinstance(error, OverflowError_) and len(keys) == 1:  # no machine counts so far that the count overflows
+        if isinstance(error, OutOfRangeError) and len(keys) == 1:  # no machine counts so far that the count overflows
             (limit,) = keys.values()
-            raise OverflowError_(f"{limit.column}: a number no longer fits {limit.type}{error.at}") from None
-        if isinstance(error, OverflowError_) and limit is not None and not keys:
-            raise OverflowError_(f"{limit.column}: a sum no longer fits {limit.type}{error.at}") from None
+            raise OutOfRangeError(f"{limit.column}: a number no longer fits {limit.type}{error.at}") from None
+        if isinstance(error, OutOfRangeError) and limit is not None and not keys:
+            raise OutOfRangeError(f"{limit.column}: a sum no longer fits {limit.type}{error.at}") from None
         parts = {r.name: part_for(self._program, r.name).views for r in self._program.results}
         shown = [name for name, views in parts.items() if any(v.name == error.view for v in views)]
         raise type(error)(", ".join(shown) or error.view, error.message, error.at) from None

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+from viewlet.compiler.strategy import StrategyName
 from viewlet.durable.chain import Manifest
 from viewlet.durable.manifest import RETAINED_BATCHES
 from viewlet.durable.store import Store, absolute
@@ -44,22 +45,24 @@ def maintain(
     cells: int | None = None,
     history: Frames | None = None,
     trigger: Trigger | None = None,
-    strategy: str = "optimized",
+    strategy: StrategyName = "optimized",
     dialect: Dialect = "sql",
     retain: int = RETAINED_BATCHES,
     name: str | None = None,
 ) -> Views:
     """Keep the views of a script fresh over streaming DataFrames, micro-batch by micro-batch, exactly once.
 
-    ``sources`` has a DataFrame for each stream and table of the script: a streaming one with the relation's columns
-    and, if rows go as well as come, ``op`` (+1, -1, or another integer: that many times). A static one is loaded once,
-    before the first batch; so is ``history``, rows that streams had before.
+    ``sources`` has a DataFrame for each stream and table of the script, with the relation's columns. A streaming one
+    may also have a column ``op``: +1 inserts the row, -1 deletes it, another integer does so that many times. A static
+    one is loaded once, before the first batch. So are the rows of ``history``, which streams had before.
 
-    ``checkpoint`` is where Spark and viewlet keep all that a restart needs: call with the same one to go on. Without
-    one, a directory that is deleted with this process. ``cells`` is how many shares to cut the work into (default: as
-    many as Spark has cores). ``trigger`` is Spark's own: ``"5 seconds"`` is how often to look for rows, and
-    ``{"availableNow": True}`` runs what is there and ends.
-    ``retain`` is for how many batches old state and changes are kept.
+    ``checkpoint`` is the directory for all that a restart needs. Call with the same one to go on. Without one, the
+    state is in a directory that is deleted with this process.
+
+    ``cells`` says into how many shares to cut the work. The default is as many as Spark has cores. ``trigger`` is
+    Spark's own: ``"5 seconds"`` looks for rows that often, ``{"availableNow": True}`` takes what is there and ends.
+    ``retain`` says for how many batches old state and changes are kept. ``name`` is the query's name in Spark.
+    ``strategy`` and ``dialect`` are those of :func:`viewlet.connect`.
     """
     check_script(script)
     pipeline = pipeline_of(script, cells or _cores(spark), strategy, dialect)

@@ -39,7 +39,11 @@ Progress = Mapping[str, Any]
 
 
 class Views:
-    """Made by :func:`viewlet.spark.driver.maintain`."""
+    """The views of a running query, made by :func:`maintain`. ``views["v"]`` is the view v as a DataFrame.
+
+    ``query`` is Spark's own ``StreamingQuery``, with ``awaitTermination()``, ``stop()`` and ``lastProgress``. Iterating
+    gives the names of the views.
+    """
 
     def __init__(self, spark: SparkSession, pipeline: Pipeline, runner: Runner, query: StreamingQuery) -> None:
         self._spark, self._pipeline, self._runner = spark, pipeline, runner
@@ -56,18 +60,18 @@ class Views:
         return name in self._pipeline.results
 
     def __getitem__(self, name: str) -> DataFrame:
-        """The view as of the last committed micro-batch: a DataFrame that stays what it is while the query goes on."""
+        """The view as of the last committed micro-batch. The DataFrame does not change while the query goes on."""
         result = self._result(name)
         files = on_cluster(self._spark, partial(view_files, self._runner.checkpoint, None, (name,)))
         return self._frame(result, files[name])
 
     @property
     def committed(self) -> int:
-        """The last micro-batch that Spark has committed; negative where there was none yet."""
+        """The number of the last micro-batch that Spark has committed. It is negative before the first one."""
         return int(on_cluster(self._spark, partial(last_committed, self._runner.checkpoint)))
 
     def at(self, batch: int | None = None) -> Mapping[str, DataFrame]:
-        """All views as of one batch, the last committed one unless told, so that they agree with each other."""
+        """All views as of the same batch, so that they agree with each other. The default is the last committed one."""
         files = on_cluster(self._spark, partial(view_files, self._runner.checkpoint, batch, tuple(self)))
         return {name: self._frame(result, files[name]) for name, result in self._pipeline.results.items()}
 
@@ -90,10 +94,11 @@ class Views:
         return counted.select(*columns, repeated.alias(WEIGHT)).select(*columns)
 
     def changes(self, name: str, *, since: int | None = None) -> DataFrame:
-        """A streaming DataFrame of (batch, weight, columns…): rows that came (+) and went (-), batch after batch.
+        """A streaming DataFrame of the changes of a view: ``batch``, ``weight`` and the view's columns.
 
-        ``since`` leaves out what happened before that batch. Without it the stream begins with the view's first row,
-        which a query whose old changes are deleted by now (``retain``) can no longer say: it fails and says so.
+        The weight says how often the row came; it is negative for a row that went. ``since`` leaves out the batches
+        before it. Without ``since`` the stream begins with the view's first row. Where ``retain`` has deleted those
+        changes, it fails and says so.
         """
         result = self._result(name)
         store = Store.of(self._runner.checkpoint)
@@ -105,23 +110,23 @@ class Views:
 
     @property
     def progress(self) -> list[Progress]:
-        """What each recent micro-batch cost: rows, cells, bytes of state, seconds of engine, of shuffle, of it all."""
+        """The cost of each recent micro-batch: its rows and cells, bytes of state, and seconds in each part."""
         if self._runner.recent:
             return list(self._runner.recent)
         return list(on_cluster(self._spark, partial(recent_progress, self._runner.checkpoint)))
 
     def listen(self, callback: Callable[[Progress], object]) -> Callable[[], None]:
-        """Call back after every micro-batch, through Spark's own listeners; the answer ends it."""
+        """Call back after every micro-batch, through Spark's own listeners. The returned function ends it."""
         listener = _Listener(self, callback)
         self._spark.streams.addListener(listener)
         return partial(self._spark.streams.removeListener, listener)
 
     def explain(self) -> str:
-        """The grid: its dimensions, how each relation is routed, what is summed across cells."""
+        """The grid as text: its dimensions, how each relation is routed, what is summed across cells."""
         return explain_grid(self._pipeline.grid)
 
     def stop(self) -> None:
-        """End the query and its cells. What was committed stays; the same call of ``maintain`` goes on from there."""
+        """End the query and its cells. The same call of :func:`maintain` goes on from the last committed batch."""
         self.query.stop()
         on_cluster(self._spark, partial(stop_cells, self._runner.checkpoint, self._runner.works.run))
 

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from viewlet.durable.chain import Address, Json
-from viewlet.errors import CorruptError, DataError, Error, OverflowError_
+from viewlet.errors import CorruptError, DataError, Error, OutOfRangeError
 
 CHALLENGE = 32  # bytes, as many as the answers have
 LONGEST_HEADER = 1 << 30
@@ -128,7 +128,7 @@ def _keep_alive(connection: socket.socket) -> None:
 
 # -- errors ------------------------------------------------------------------------------------------------------------
 
-KINDS: dict[str, type[Error]] = {kind.__name__: kind for kind in (Error, OverflowError_, CorruptError)}
+KINDS: dict[str, type[Error]] = {kind.__name__: kind for kind in (Error, OutOfRangeError, CorruptError)}
 
 
 def described(error: BaseException) -> Json:

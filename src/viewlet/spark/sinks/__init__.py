@@ -21,9 +21,10 @@ __all__ = ["Sink", "parquet", "postgres", "read_view"]
 
 
 def parquet(path: str, compact_every: int = 50) -> Sink:
-    """Files under ``path``, on any file system that Spark and pyarrow both reach; :func:`read_view` is the view.
+    """Keep a view as Parquet files under ``path``. :func:`read_view` reads them.
 
-    A micro-batch adds its changes, and every ``compact_every`` of them become one *base* with all rows of the view.
+    Any file system will do that Spark and pyarrow both reach. Each micro-batch adds its changes. After every
+    ``compact_every`` micro-batches they become one *base* with all rows of the view.
     """
     if compact_every < 1:
         raise Error(f"compact_every is {compact_every}: it counts micro-batches, 1 or more")
@@ -31,11 +32,12 @@ def parquet(path: str, compact_every: int = 50) -> Sink:
 
 
 def postgres(url: str, table: str, key: Sequence[str] | None = None, schema: str | None = None) -> Sink:
-    """A table of PostgreSQL 15 or newer, through psycopg: one transaction for each micro-batch.
+    """Keep a view as a table of PostgreSQL 15 or newer, one transaction for each micro-batch.
 
-    With ``key``, columns that tell the view's rows apart, a changed row is updated in place, found by an index. Without
-    it the table is a bag, which may hold equal rows; to delete from it is to scan it, so a large view wants a key. The
-    table, made if it is not there, and ``viewlet_batches``, which remembers the last micro-batch, are in ``schema``.
+    ``key`` names columns that tell the view's rows apart. With it an index finds a changed row, which is updated in
+    place. Without it the table may hold equal rows, and each delete scans the table, so a large view needs a key. The
+    table is made if it is not there. A second table, ``viewlet_batches``, remembers the last micro-batch. Both are in
+    ``schema``.
     """
     try:
         from viewlet.spark.sinks.upsert import Upsert

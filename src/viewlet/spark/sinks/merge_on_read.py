@@ -1,4 +1,4 @@
-"""A view as Parquet files: changes are added, and whoever reads sums them up.
+"""A view as Parquet files: a micro-batch adds its changes, and a reader sums them up.
 
 ::
 
@@ -6,8 +6,8 @@
     bases/<micro-batch>-<attempt>/     all rows after a micro-batch, in the same form
     manifests/<micro-batch>.json       which of those directories are the view, written last
 
-A directory is never written to again once a manifest names it, and what a repeated or a failed attempt leaves behind is
-named by none. So readers see the view after some micro-batch, whole.
+A directory is never written to again once a manifest names it. No manifest names the directory of a repeated or failed
+attempt. So readers see the view after some micro-batch, whole.
 """
 
 from __future__ import annotations
@@ -86,10 +86,10 @@ class MergeOnRead:
 
 
 def read_view(spark: SparkSession, path: str) -> DataFrame:
-    """The view that :func:`viewlet.spark.sinks.parquet` keeps under ``path``, as of the last micro-batch it has.
+    """The view that :func:`parquet` keeps under ``path``, as of its last micro-batch.
 
-    The DataFrame stays what it is while the stream goes on. Files that it needs are deleted by the second compaction
-    from now: read again, or cache it, for longer.
+    The DataFrame does not change while the stream goes on. The second compaction from now deletes the files that it
+    needs: read it again then, or cache it.
     """
     found = on_cluster(spark, partial(_look_up, absolute(path)))
     if found is None:

@@ -67,7 +67,7 @@ class Upsert:
     def _take(
         self, cursor: Cursor, target: Target, types: dict[str, Composable], changes: DataFrame, micro_batch: int
     ) -> None:
-        """Do the micro-batch and remember it. Whoever comes second waits, be it a driver that was thought dead."""
+        """Do the micro-batch and remember it. A second driver waits for the lock, even one that was thought dead."""
         _lock(cursor, self._label)
         held = self._held(cursor)
         if is_held(f"table {self._label}", held, micro_batch, changes):

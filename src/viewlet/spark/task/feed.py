@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from viewlet.durable.chain import Address, Chain
-from viewlet.errors import CorruptError, DataError, OverflowError_
+from viewlet.errors import CorruptError, DataError, OutOfRangeError
 from viewlet.spark.pipeline import Arrival, Works
 from viewlet.spark.process.client import (
     Answer,
@@ -39,7 +39,7 @@ from viewlet.spark.process.protocol import UnreachableError, described, raised
 
 ANSWER, PARTIAL, OPEN, REFUSED, HELD, LOST = "answer", "partial", "open", "refused", "held", "lost"
 NOBODY = -1  # the copy of a row that only opens its cell
-HOPELESS = (DataError, OverflowError_, CorruptError)  # what another attempt would not mend
+HOPELESS = (DataError, OutOfRangeError, CorruptError)  # what another attempt would not mend
 HANDED_AT_ONCE = 50  # Arrow batches of Spark's: as much as a task has in memory
 
 A = TypeVar("A")

@@ -30,7 +30,7 @@ struct Arena {
         while (piece) drop();
     }
 
-  private:
+private:
     void grow(u64 bytes) {
         u64 size = sizeof(Piece) + (piece ? 2 * piece->size : 1 << 16) + bytes;
         auto* next = static_cast<Piece*>(malloc(size));

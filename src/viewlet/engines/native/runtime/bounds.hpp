@@ -173,8 +173,7 @@ template <bool or_equal>
 VIEWLET_INLINE u32 eight_before(const double* keys, double value) {
     EightDoubles all, other = {value, value, value, value, value, value, value, value};
     __builtin_memcpy(&all, keys, sizeof all);
-    if (unlikely(value != value))
-        return or_equal ? 255 : u8(__builtin_ia32_cmppd512_mask(all, all, EQUAL, u8(-1), 4));
+    if (unlikely(value != value)) return or_equal ? 255 : u8(__builtin_ia32_cmppd512_mask(all, all, EQUAL, u8(-1), 4));
     return u8(__builtin_ia32_cmppd512_mask(all, other, or_equal ? LESS_OR_EQUAL : LESS, u8(-1), 4));
 }
 template <bool or_equal>

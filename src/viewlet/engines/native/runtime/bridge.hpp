@@ -105,11 +105,11 @@ PyObject* open_module(const char* name);
 
 }  // namespace viewlet
 
-#define VIEWLET_MODULE(NAME, PROGRAM)                                                                        \
-    namespace viewlet {                                                                                      \
-    extern constexpr ModuleInfo MODULE = describe<PROGRAM, RELATIONS, VIEWS, RESULTS, MAPS>();               \
-    }                                                                                                        \
-    extern "C" __attribute__((visibility("default"))) PyObject* PyInit_##NAME();                             \
+#define VIEWLET_MODULE(NAME, PROGRAM)                                                          \
+    namespace viewlet {                                                                        \
+    extern constexpr ModuleInfo MODULE = describe<PROGRAM, RELATIONS, VIEWS, RESULTS, MAPS>(); \
+    }                                                                                          \
+    extern "C" __attribute__((visibility("default"))) PyObject* PyInit_##NAME();               \
     PyObject* PyInit_##NAME() { return viewlet::open_module(#NAME); }
 
 #ifndef VIEWLET_SEPARATE_MODULE

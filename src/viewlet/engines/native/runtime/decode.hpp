@@ -205,7 +205,8 @@ inline bool take_cell(const Library& library, Texts& texts, char* row, const Col
     }
 }
 
-inline bool take_row(const Library& library, Texts& texts, char* row, const Column* columns, u32 width, PyObject* given) {
+inline bool take_row(const Library& library, Texts& texts, char* row, const Column* columns, u32 width,
+                     PyObject* given) {
     if (!Sequence::takes(given)) return false;
     Sequence cells{given};
     if (cells.size() != Py_ssize_t(width)) return false;

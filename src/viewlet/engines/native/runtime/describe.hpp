@@ -31,9 +31,9 @@ struct RelationInfo {
     u32 width;
     u32 row_size;
     const MapShape* table;
-    Change (*change)(void* program, const void* row, i64 times);   // MISSING: the count would be negative; nothing done
-    void (*prefetch)(void* program, const void* row);              // its place in the table is needed soon
-    void (*fire)(void* program, bool insert, const void* row);     // nullptr: static, no triggers
+    Change (*change)(void* program, const void* row, i64 times);  // MISSING: the count would be negative; nothing done
+    void (*prefetch)(void* program, const void* row);             // its place in the table is needed soon
+    void (*fire)(void* program, bool insert, const void* row);    // nullptr: static, no triggers
 
     i64 count(void* program, const void* row) const {
         void* values = table->access(program, row, Access::FIND);
@@ -145,7 +145,9 @@ template <class P> struct ResultOf : ResultInfo {
 
 // The parts of a pointer to member.
 template <class> struct MemberOf;
-template <class C, class T> struct MemberOf<T C::*> { using type = T; };
+template <class C, class T> struct MemberOf<T C::*> {
+    using type = T;
+};
 template <auto member> using member_type = typename MemberOf<decltype(member)>::type;
 template <auto map> using key_type = typename member_type<map>::Key;
 

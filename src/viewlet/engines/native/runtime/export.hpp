@@ -33,8 +33,8 @@ inline void export_schema(const ResultInfo& result, ArrowSchema& schema) {
         const ResultColumn& column = result.columns[c];
         auto* format = static_cast<char*>(malloc(24));
         write_format(format, column);
-        *schema.children[c] = {format,  column.name, nullptr, column.nullable ? ARROW_NULLABLE : 0,
-                               0,       nullptr,     nullptr, release_exported<ArrowSchema>,
+        *schema.children[c] = {format, column.name, nullptr, column.nullable ? ARROW_NULLABLE : 0,
+                               0,      nullptr,     nullptr, release_exported<ArrowSchema>,
                                format};
     }
 }
@@ -59,7 +59,7 @@ inline void* hand_over(Pile& pile) {
 
 inline void export_column(const ResultColumn& column, Rows::Filled& filled, i64 length, ArrowArray& array) {
     auto* held = static_cast<Held*>(calloc(1, sizeof(Held)));
-    array = {length,  filled.nulls, 0, 2, 0, held->buffers, nullptr, nullptr, release_column, held};
+    array = {length, filled.nulls, 0, 2, 0, held->buffers, nullptr, nullptr, release_column, held};
     if (filled.nulls) {
         while (i64(filled.valid.bytes.size) * 8 < length) filled.valid.bytes.push(char(0xff));
         held->buffers[0] = hand_over(filled.valid.bytes);

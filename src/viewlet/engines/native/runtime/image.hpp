@@ -112,10 +112,14 @@ struct ImageReader {
         ImageHead head{}, expected{};
         read_all(&head, sizeof head);
         if (!is_fine()) return;
-        if (memcmp(head.magic, expected.magic, sizeof head.magic) != 0) problem = "magic";
-        else if (head.sum != head.expected_sum()) problem = "damaged";
-        else if (head.format != ImageHead::FORMAT) problem = "format";
-        else if (memcmp(head.digest, digest, ImageHead::DIGEST) != 0) problem = "program";
+        if (memcmp(head.magic, expected.magic, sizeof head.magic) != 0)
+            problem = "magic";
+        else if (head.sum != head.expected_sum())
+            problem = "damaged";
+        else if (head.format != ImageHead::FORMAT)
+            problem = "format";
+        else if (memcmp(head.digest, digest, ImageHead::DIGEST) != 0)
+            problem = "program";
     }
 
     bool is_fine() const { return !problem && !failed; }

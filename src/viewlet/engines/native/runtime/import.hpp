@@ -176,9 +176,8 @@ inline bool fill_decimal(const Filling& to) {
     if (is_integer(to.source))
         return fill_whole(to, [&](char* row, i64 value) { return take_scaled(row, to.column, value, 0); });
     if (to.source.is("g"))
-        return fill_with(to, [&](char* row, i64 place) {
-            return take_real(row, to.column, to.source.buffer<double>(1)[place]);
-        });
+        return fill_with(
+            to, [&](char* row, i64 place) { return take_real(row, to.column, to.source.buffer<double>(1)[place]); });
     if (is_text(to.source))
         return fill_with(to, [&](char* row, i64 place) {
             Bytes text = text_at(to.source, place);

@@ -18,12 +18,12 @@ struct EventReader {
     State& state;
     Source batch, op, relation, row;  // `row` has no schema where each relation has its own column
     i64 length;
-    Group* groups;       // one for each struct and relation
+    Group* groups;  // one for each struct and relation
     i64 structs;
-    i64* column_of;      // for each relation: its struct, where each has its own
-    i64* meaning_of;     // for each word of the relations' dictionary
-    u32* group_of;       // for each event
-    i64* place_of;       // for each event: where in its struct
+    i64* column_of;   // for each relation: its struct, where each has its own
+    i64* meaning_of;  // for each word of the relations' dictionary
+    u32* group_of;    // for each event
+    i64* place_of;    // for each event: where in its struct
 
     template <class T> T* take(i64 count) {
         auto* taken = reinterpret_cast<T*>(state.batch.rows.take(count * sizeof(T)));
@@ -116,7 +116,8 @@ struct EventReader {
     bool assign(i64 i) {
         i64 index = relation_at(i), which, times;
         Source rows;
-        if (index < 0 || !op.valid(op.shift + i) || !whole_at(op, op.shift + i, times) || !is_copies(times)) return false;
+        if (index < 0 || !op.valid(op.shift + i) || !whole_at(op, op.shift + i, times) || !is_copies(times))
+            return false;
         if (!locate(i, index, which, rows, place_of[i])) return false;
         group_of[i] = u32(which * MODULE.relation_count + index);
         Group& group = groups[group_of[i]];

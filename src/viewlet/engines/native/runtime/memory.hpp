@@ -118,7 +118,9 @@ struct Segments {
             if (of.fresh > FIRST) look();
             skip();
         }
-        VIEWLET_INLINE void* object(u64 size) const { return (void*)(segment + (start + __builtin_ctzll(rest)) * size); }
+        VIEWLET_INLINE void* object(u64 size) const {
+            return (void*)(segment + (start + __builtin_ctzll(rest)) * size);
+        }
         VIEWLET_INLINE void step() {
             rest &= rest - 1;
             skip();
@@ -131,7 +133,9 @@ struct Segments {
         }
     };
 
-    VIEWLET_INLINE void* address(u32 id, u64 object) const { return (void*)(segments[__builtin_clz(id)] + id * object); }
+    VIEWLET_INLINE void* address(u32 id, u64 object) const {
+        return (void*)(segments[__builtin_clz(id)] + id * object);
+    }
 
     // Memory touched so far; what a segment has reserved beyond it is only address space.
     u64 touched(u64 object) const { return u64(fresh - FIRST) * object + u64(fresh - FIRST) / 8; }

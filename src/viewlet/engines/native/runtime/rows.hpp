@@ -55,8 +55,8 @@ struct Rows {
     Filled* filled;
     i64 length{};
     i64 times{1};
-    bool unfit{};       // a value does not fit its column: the first such
-    bool uncountable{}; // a weight below 1: the program is wrong
+    bool unfit{};        // a value does not fit its column: the first such
+    bool uncountable{};  // a weight below 1: the program is wrong
     u32 unfit_column{};
     i128 unfit_value{};
 
@@ -69,12 +69,14 @@ struct Rows {
     void put(u32 column, double value);
     void put(u32 column, bool value);
     void put(u32 column, Text value);
-    template <class T> void put(u32 column, const Opt<T>& value) { value.null ? null(column) : put(column, value.value); }
+    template <class T> void put(u32 column, const Opt<T>& value) {
+        value.null ? null(column) : put(column, value.value);
+    }
     void null(u32 column);
     void weight(i64 n);  // how often the row counts; before end()
     void end();
 
-  private:
+private:
     void push_text(u32 column, const char* data, u64 size);
     void refuse(u32 column, i128 value);
     void repeat(u32 column);

@@ -119,9 +119,7 @@ private:
     VIEWLET_INLINE const Probing& home_of(u32 hash) const {
         return unlikely(growing) && old.home(hash) >= moved ? old : table;
     }
-    VIEWLET_INLINE Probing& home_of(u32 hash) {
-        return unlikely(growing) && old.home(hash) >= moved ? old : table;
-    }
+    VIEWLET_INLINE Probing& home_of(u32 hash) { return unlikely(growing) && old.home(hash) >= moved ? old : table; }
 
     VIEWLET_COLD const Probing& home_growing(u32 hash) const { return home_of(hash); }
     template <class Meant>

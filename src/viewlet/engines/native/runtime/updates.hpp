@@ -66,8 +66,7 @@ inline bool event_times(PyObject* op, i64& times) {
 // By number or by name; nullptr where there is none.
 inline const RelationInfo* event_relation(PyObject* given) {
     i64 index;
-    if (take_int(given, index))
-        return 0 <= index && index < MODULE.relation_count ? &MODULE.relations[index] : nullptr;
+    if (take_int(given, index)) return 0 <= index && index < MODULE.relation_count ? &MODULE.relations[index] : nullptr;
     Py_ssize_t size;
     const char* name = is_exactly(given, PyUnicode_Type) ? PyUnicode_AsUTF8AndSize(given, &size) : nullptr;
     for (u32 i = 0; name && i < MODULE.relation_count; ++i)
