@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from viewlet.engines.native.emit.layout import MapLayout, plain
-from viewlet.engines.native.emit.terms import Cpp, integer, type_of
+from viewlet.engines.native.emit.identifiers import plain
+from viewlet.engines.native.emit.layout import MapLayout
+from viewlet.engines.native.emit.values import Cpp, integer, type_of
 from viewlet.program.kinds import COUNT_BITS, WIDEST, Exact, Inexact, Kind, scaled_bits
 
 

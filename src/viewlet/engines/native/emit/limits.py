@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from viewlet.engines.native.emit.keys import view_constant
 from viewlet.engines.native.emit.places import member_of
-from viewlet.engines.native.emit.terms import integer
+from viewlet.engines.native.emit.values import integer
 from viewlet.loops.infer import Kinds
 from viewlet.loops.steps import Factor
 from viewlet.program.kinds import REAL, WIDEST, Exact, Kind, term_kind

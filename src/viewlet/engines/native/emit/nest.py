@@ -11,13 +11,15 @@ from typing_extensions import assert_never
 
 from viewlet.algebra.query import Atom, Compare
 from viewlet.algebra.terms import Term, free
+from viewlet.engines.native.emit.identifiers import identifier, named, unique
 from viewlet.engines.native.emit.keys import each_entry, too_fine, view_constant, whole_key
-from viewlet.engines.native.emit.layout import Field, Layout, MapLayout, Member, identifier, named, unique
+from viewlet.engines.native.emit.layout import Field, Layout, MapLayout, Member
 from viewlet.engines.native.emit.limits import bounds_text, key_checks
 from viewlet.engines.native.emit.lines import Lines
 from viewlet.engines.native.emit.ordered import OrderedReads
 from viewlet.engines.native.emit.places import member_of, reference
-from viewlet.engines.native.emit.terms import Cpp, Scope, Terms, type_of
+from viewlet.engines.native.emit.terms import Terms
+from viewlet.engines.native.emit.values import Cpp, Scope, type_of
 from viewlet.loops.infer import Kinds, additions
 from viewlet.loops.names import columns_of
 from viewlet.loops.steps import (
@@ -227,12 +229,12 @@ class Nest:
         left, right = (self.terms.term(t, scope, plain) for t in (compare.left, compare.right))
         if left.optional or right.optional:
             return f"holds({self.terms.operator(compare.op, [left, right]).text})"
-        return self.terms.compare(compare.op, left, right)
+        return self.terms.compare(compare.op, left, right).text
 
     def identical(self, a: Cpp, b: Cpp) -> str:
         """Identity of keys: NULL is NULL."""
         if not (a.optional or b.optional):
-            return self.terms.compare("=", a, b)
+            return self.terms.compare("=", a, b).text
         equal = self.terms.operator("=", [a, b]).text
         return f"(is_null({a.text}) || is_null({b.text}) ? is_null({a.text}) && is_null({b.text}) : holds({equal}))"
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from viewlet.algebra.query import Compare, View
 from viewlet.algebra.terms import Op, Term, Var, free
 from viewlet.engines.native.emit.layout import MapLayout, Member, OrderLayout
-from viewlet.engines.native.emit.terms import Cpp, Scope, type_of
+from viewlet.engines.native.emit.values import Cpp, Scope, type_of
 from viewlet.loops.monotone import keeps_order
 from viewlet.loops.names import renamed, renamed_order
 from viewlet.loops.steps import Block, Cut, EachSlice, Extremum, InRun, Loop, Order, RangeSum, Runs, Step

@@ -20,26 +20,15 @@ from viewlet.engines.native.emit.declare import (
     struct,
     table,
 )
+from viewlet.engines.native.emit.identifiers import capital, identifier, named, plain, unique
 from viewlet.engines.native.emit.keys import view_constant
-from viewlet.engines.native.emit.layout import (
-    Field,
-    Layout,
-    MapLayout,
-    OrderLayout,
-    Positions,
-    capital,
-    identifier,
-    layout,
-    named,
-    plain,
-    unique,
-)
+from viewlet.engines.native.emit.layout import Field, Layout, MapLayout, OrderLayout, Positions, layout
 from viewlet.engines.native.emit.limits import key_bounds, sum_bounds
 from viewlet.engines.native.emit.nest import Temporary
 from viewlet.engines.native.emit.ordered import tree_key
 from viewlet.engines.native.emit.results import plan_reader, reader, reader_of_one
-from viewlet.engines.native.emit.terms import type_of
 from viewlet.engines.native.emit.triggers import Triggers, value_type
+from viewlet.engines.native.emit.values import type_of
 from viewlet.engines.native.emit.watch import UNWATCHED, Watched, Watching
 from viewlet.errors import Error
 from viewlet.loops.fuse import differ_in_sign

@@ -5,8 +5,9 @@ from __future__ import annotations
 from viewlet.algebra.query import View
 from viewlet.engines.native.emit.layout import index_slices
 from viewlet.engines.native.emit.nest import Nest
-from viewlet.engines.native.emit.terms import Cpp, Scope, Terms
+from viewlet.engines.native.emit.terms import Terms
 from viewlet.engines.native.emit.triggers import Triggers
+from viewlet.engines.native.emit.values import Cpp, Scope
 from viewlet.loops.lower import Scope as Bound
 from viewlet.loops.steps import Block, Emit, Extremum, Product
 from viewlet.program.kinds import BOOLEAN, COUNT, DOUBLE, NULL, TEXT, Exact, Inexact, Kind, Unfit

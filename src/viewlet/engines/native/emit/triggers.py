@@ -7,20 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 
+from viewlet.engines.native.emit.identifiers import named, plain
 from viewlet.engines.native.emit.keys import each_entry, view_constant
-from viewlet.engines.native.emit.layout import (
-    Field,
-    Layout,
-    MapLayout,
-    Member,
-    index_slices,
-    named,
-    ordered_maps,
-    plain,
-)
+from viewlet.engines.native.emit.layout import Field, Layout, MapLayout, Member, index_slices, ordered_maps
 from viewlet.engines.native.emit.nest import Change, Nest, Sink, Temporary
 from viewlet.engines.native.emit.places import member_of, resolve_places
-from viewlet.engines.native.emit.terms import Cpp, Scope, Terms, type_of
+from viewlet.engines.native.emit.terms import Terms
+from viewlet.engines.native.emit.values import Cpp, Scope, type_of
 from viewlet.loops.fuse import Pass, passes
 from viewlet.loops.hoist import hoisted
 from viewlet.loops.infer import Kinds

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 
 from viewlet.algebra.query import Query, View, children
 from viewlet.engines.native.emit.declare import flag, quoted, shown_column, struct, table
+from viewlet.engines.native.emit.identifiers import capital, named, plain
 from viewlet.engines.native.emit.keys import each_entry, whole_key
-from viewlet.engines.native.emit.layout import Field, MapLayout, Member, capital, index_slices, named, plain
+from viewlet.engines.native.emit.layout import Field, MapLayout, Member, index_slices
 from viewlet.engines.native.emit.nest import Nest
 from viewlet.engines.native.emit.results import cell, is_one_pass, key_variables, row_block, weight
-from viewlet.engines.native.emit.terms import Scope, type_of
 from viewlet.engines.native.emit.triggers import Triggers
+from viewlet.engines.native.emit.values import Scope, type_of
 from viewlet.errors import Error
 from viewlet.loops.steps import Emit
 from viewlet.program.kinds import BOOLEAN, REAL, TEXT, Exact, Kind
