@@ -125,6 +125,11 @@ class Layout:
     maps: list[MapLayout]
     of: dict[str, tuple[MapLayout, Member]]
 
+    @property
+    def includes(self) -> frozenset[str]:
+        """The headers of the runtime that its maps need."""
+        return frozenset({"ordered"} if any(m.orders for m in self.maps) else ())
+
     def __getitem__(self, view: str) -> tuple[MapLayout, Member]:
         return self.of[view]
 

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import count
 
+from viewlet.engines.native.emit.changes import ENTRY, Change
+from viewlet.engines.native.emit.context import Context, Shared, Temporary
 from viewlet.engines.native.emit.identifiers import named, plain
-from viewlet.engines.native.emit.keys import each_entry, view_constant
+from viewlet.engines.native.emit.keys import column, each_entry, view_constant
 from viewlet.engines.native.emit.layout import Field, Layout, MapLayout, Member, index_slices, ordered_maps
-from viewlet.engines.native.emit.nest import Change, Nest, Sink, Temporary
-from viewlet.engines.native.emit.places import member_of, resolve_places
+from viewlet.engines.native.emit.lines import Code
+from viewlet.engines.native.emit.nest import Nest, Sink
+from viewlet.engines.native.emit.pointers import Pointer, only_entry
 from viewlet.engines.native.emit.terms import Terms
-from viewlet.engines.native.emit.values import Cpp, Scope, type_of
+from viewlet.engines.native.emit.values import Cpp, Scope, value_type
 from viewlet.loops.fuse import Pass, passes
 from viewlet.loops.hoist import hoisted
-from viewlet.loops.infer import Kinds
 from viewlet.loops.lower import Lowering
 from viewlet.loops.lower import Scope as Bound
 from viewlet.loops.steps import Block, Emit
-from viewlet.program.kinds import ONE, REAL, Kind
-from viewlet.program.limits import KeyLimits
+from viewlet.program.kinds import ONE
 from viewlet.program.text import statement_to_text
 from viewlet.program.trigger import Program, Statement, Trigger, ViewDefinition
 
@@ -31,24 +31,24 @@ Plan = tuple[Block, tuple[Pass, ...]]  # totals for all statements, then the sta
 
 @dataclass
 class Triggers:
-    """Writes the functions of a program; ``temporaries`` are the maps that they turned out to need."""
+    """Writes the functions of a program."""
 
     program: Program
-    layout: Layout
-    kinds: Kinds
     lowering: Lowering
-    limits: Mapping[str, tuple[int, int]]
-    key_limits: Mapping[str, KeyLimits]
-    terms: Terms = field(default_factory=Terms)
-    temporaries: list[Temporary] = field(default_factory=list)
+    shared: Shared
     plans: dict[tuple[str, str, bool], Plan] = field(default_factory=dict)
     fills: dict[str, Block] = field(default_factory=dict)
-    groups: Iterator[int] = field(default_factory=count)
 
-    def nest(self, params: tuple[str, ...] = ()) -> Nest:
-        columns = {v.name: v.outputs for v in self.program.views}
-        shared = self.layout, self.kinds, self.terms, self.temporaries, self.groups, self.limits, self.key_limits
-        return Nest(*shared, columns, frozenset(params))
+    @property
+    def layout(self) -> Layout:
+        return self.shared.layout
+
+    @property
+    def terms(self) -> Terms:
+        return self.shared.terms
+
+    def nest(self, params: tuple[str, ...] = (), deleting: bool = False) -> Nest:
+        return Nest(Context(self.shared, frozenset(params), deleting))
 
     def plan(self, trigger: Trigger, signed: bool) -> Plan:
         """What a trigger does, and in which order; the maps get the indexes that it goes through."""
@@ -64,20 +64,19 @@ class Triggers:
             self.plans[key] = first, turns
         return self.plans[key]
 
-    def trigger(self, trigger: Trigger, fields: tuple[Field, ...], signed: bool) -> list[str]:
+    def trigger(self, trigger: Trigger, fields: tuple[Field, ...], signed: bool) -> Code:
         """The body of the function for one event, or with a ``sign`` for an event and its opposite."""
         params = trigger.event.params
         first, turns = self.plan(trigger, signed)
-        nest = self.nest(params)
-        scope = {p: nest.column("event", f) for p, f in zip(params, fields, strict=True)}
+        nest = self.nest(params, deleting=not signed and trigger.event.kind == "-")
+        scope = {p: column("event", f) for p, f in zip(params, fields, strict=True)}
         if signed:
             scope[SIGN] = Cpp("sign", ONE, counts=True)
-        nest.deleting = not signed and trigger.event.kind == "-"
         if first:
             self.terms.view = view_constant(trigger.statements[0].target.name)
             nest.out.add("// what several statements add up")
             self.put_in_order(nest, first)
-            scope |= nest.totals(first, scope)
+            scope |= nest.totals_of(first, scope)
         alone = [(i, turn) for i, turn in enumerate(turns) if turn.collect and not replaces(turn)]
         collected = {i: self.temporaries_of(i, trigger, turn) for i, turn in alone}
         replaced = replaced_together(turns)
@@ -93,18 +92,18 @@ class Triggers:
             self.terms.view = view_constant(turn.statements[0].target.name)
             if not turn.collect:
                 self.put_in_order(nest, turn.block)
-                nest.statement(turn.block, scope, nest.add_to_view)
+                nest.statement(turn.block, scope, nest.changes.add_to_view, in_place=True)
                 continue
             if not turn.statements[0].buffered:
                 self.evaluate(nest, turn, collected[i], scope)
             for statement in turn.statements:
                 self.apply(nest, statement, collected[i][statement.target.name], scope)
         for found in self.layout.maps:
-            if found.orders and found.name in nest.written:
+            if found.orders and found.name in nest.context.written:
                 nest.out.add(f"{named('order', found.name)}(true);")
-        for name in sorted(nest.written):
+        for name in sorted(nest.context.written):
             nest.out.add(f"{name}.sweep();")
-        return resolve_places(nest)
+        return nest.code()
 
     def put_in_order(self, nest: Nest, block: Block) -> None:
         """Before a map is read in order, its trees learn what changed."""
@@ -130,28 +129,25 @@ class Triggers:
                 targets.setdefault(found.name, (found, []))[1].append(member)
         for found, members in targets.values():
             with self.each(nest, found) as entry:
-                nest.note(found, members, entry)
+                nest.changes.note(found, members, entry)
                 for member in members:
-                    self.clear(nest, member, entry)
+                    nest.changes.clear(member, entry)
         for turn in turns:
             self.terms.view = view_constant(turn.statements[0].target.name)
-            nest.statement(turn.block, scope, nest.add_to_replaced)
+            nest.statement(turn.block, scope, nest.changes.add_to_replaced, in_place=True)
         for found, members in targets.values():
             with self.each(nest, found) as entry:
-                nest.settle(found, members, entry)
+                nest.changes.settle(found, members, entry)
 
     @contextmanager
-    def each(self, nest: Nest, found: MapLayout) -> Iterator[str]:
+    def each(self, nest: Nest, found: MapLayout) -> Iterator[Pointer]:
+        """For each entry of a map."""
         if found.is_single:
-            yield f"&{found.name}.only"
+            yield only_entry(found.name)
             return
-        entry = nest.fresh(found.name)
+        entry = nest.context.fresh(found.name)
         with nest.out.inside(f"for ({each_entry(found, entry, (), {})})"):
-            yield entry
-
-    def clear(self, nest: Nest, member: Member, entry: str) -> None:
-        slot = f"{member_of(entry)}values.{member.name}"
-        nest.out.add(f"{slot}.clear();" if member.kind == REAL else f"{slot} = 0;")
+            yield Pointer(entry)
 
     # -- changes that are complete before they are applied -------------------------------------------------------------
 
@@ -167,7 +163,7 @@ class Triggers:
         )
         temporary = Temporary(name, found.key, member.kind)
         if found.key:
-            self.temporaries.append(temporary)
+            self.shared.temporaries.append(temporary)
         return temporary
 
     def evaluate(self, nest: Nest, turn: Pass, into: Mapping[str, Temporary], scope: Scope) -> None:
@@ -184,32 +180,32 @@ class Triggers:
         def collect(steps: list[Emit], inside: Scope, _: object) -> None:
             for step in steps:
                 self.terms.view = view_constant(step.view)
-                nest.collect(into[step.view], inputs + step.key, step.product, inside, finite=finite)
+                nest.changes.collect(into[step.view], inputs + step.key, step.product, inside, finite=finite)
 
         if not inputs:
             nest.statement(turn.block, scope, collect)
             return
         started = into[statement.target.name]
         nest.out.add(f"const i64 started_{started.name} = ++now;")
-        with self.held(nest, found, statement, started, scope) as given:
+        with self.held(nest, found, statement, started, scope) as (_, given):
             nest.statement(turn.block, {**scope, **given}, collect)
 
     @contextmanager
     def held(
         self, nest: Nest, found: MapLayout, statement: Statement, into: Temporary, scope: Scope
-    ) -> Iterator[dict[str, Cpp]]:
+    ) -> Iterator[tuple[str, dict[str, Cpp]]]:
         """foreach x⃗_in do: over what a view cache held when the refresh began, where it agrees with the event."""
-        entry, of = nest.fresh("held"), named("held", found.name)
+        entry, of = nest.context.fresh("held"), named("held", found.name)
         each = f"auto* {entry} = {of}.first(); {entry}; {entry} = {of}.next({entry})"
         tests = [f"{entry}->values.there", f"{entry}->values.born < started_{into.name}"]
         given = {}
-        for name, column in zip(statement.target.inputs, found.key, strict=False):
-            value = nest.column(f"{entry}->key", column)
+        for name, of_key in zip(statement.target.inputs, found.key, strict=False):
+            value = column(f"{entry}->key", of_key)
             if name in scope:
-                tests.append(nest.identical(scope[name], value))
+                tests.append(self.terms.identical(scope[name], value))
             given[name] = value
         with nest.out.inside(f"for ({each})"), nest.out.inside(f"if ({' && '.join(tests)})"):
-            yield given
+            yield entry, given
 
     def apply(self, nest: Nest, statement: Statement, into: Temporary, scope: Scope) -> None:
         found, member = self.layout[statement.target.name]
@@ -220,39 +216,36 @@ class Triggers:
             self.apply_single(nest, found, member, statement, into)
             return
         if statement.op == ":=" and not found.inputs:
-            e = nest.fresh("old")
+            e = nest.context.fresh("old")
             with nest.out.inside(f"for (auto* {e} = {found.name}.first(); {e}; {e} = {found.name}.next({e}))"):
-                self.erase(nest, found, member, e)
-        c = nest.fresh("collected")
+                self.erase(nest, found, member, Pointer(e))
+        c = nest.context.fresh("collected")
         with (
             nest.out.inside(f"for (auto* {c} = {into.name}.first(); {c}; {c} = {into.name}.next({c}))"),
             nest.out.inside(f"if (!is_zero({c}->values.sum))"),
         ):
-            nest.out.add(f"auto& entry = {found.name}.at({{{', '.join(f'{c}->key.{f.name}' for f in found.key)}}});")
-            nest.increase(found, member, "&entry", Change(f"{c}->values.sum"))
+            key = ", ".join(f"{c}->key.{f.name}" for f in found.key)
+            nest.out.add(f"auto& {ENTRY.text} = {found.name}.at({{{key}}});", lookups=1)
+            nest.changes.increase(found, member, ENTRY, Change(f"{c}->values.sum"))
 
     def apply_single(self, nest: Nest, found: MapLayout, member: Member, statement: Statement, into: Temporary) -> None:
+        entry = only_entry(found.name)
         if statement.op == ":=":
-            slot = f"{found.name}.only.values.{member.name}"
-            nest.note(found, [member], f"&{found.name}.only")
-            nest.out.add(f"{slot}.clear();" if into.kind == REAL else f"{slot} = 0;")
-        nest.increase(found, member, f"&{found.name}.only", Change(into.name))
+            nest.changes.note(found, [member], entry)
+            nest.changes.clear(member, entry)
+        nest.changes.increase(found, member, entry, Change(into.name))
 
-    def erase(self, nest: Nest, found: MapLayout, member: Member, entry: str) -> None:
-        slot = f"{entry}->values.{member.name}"
-        nest.note(found, [member], entry)
-        nest.out.add(f"{slot}.clear();" if member.kind == REAL else f"{slot} = 0;")
-        nest.out.add(f"{found.name}.doubt(*{entry});")
-        if found.orders:
-            nest.out.add(f"{found.name}.touch(*{entry});")
-        nest.written.add(found.name)
+    def erase(self, nest: Nest, found: MapLayout, member: Member, entry: Pointer) -> None:
+        nest.changes.note(found, [member], entry)
+        nest.changes.clear(member, entry)
+        nest.changes.doubt(found, entry)
 
     # -- view caches ---------------------------------------------------------------------------------------------------
 
     def refresh_cache(self, nest: Nest, statement: Statement, into: Temporary, scope: Scope) -> None:
         """What came in since the refresh began missed it and is dropped; it is filled again when read."""
         found, member = self.layout[statement.target.name]
-        h, held = nest.fresh("late"), named("held", found.name)
+        h, held = nest.context.fresh("late"), named("held", found.name)
         with (
             nest.out.inside(f"for (auto* {h} = {held}.first(); {h}; {h} = {held}.next({h}))"),
             nest.out.inside(f"if ({h}->values.born > started_{into.name})"),
@@ -260,33 +253,32 @@ class Triggers:
             self.erase_slice(nest, found, member, h)
             nest.out.add(f"{h}->values.there = false;")
             nest.out.add(f"{held}.doubt(*{h});")
-        nest.written.add(held)
+        nest.context.written.add(held)
         if statement.op == ":=":
-            with self.held(nest, found, statement, into, scope) as given:
-                entry = next(iter(given.values())).text.split("->")[0]
+            with self.held(nest, found, statement, into, scope) as (entry, _):
                 self.erase_slice(nest, found, member, entry)
 
     def erase_slice(self, nest: Nest, found: MapLayout, member: Member, held: str) -> None:
         """All that a view cache holds for one tuple of inputs."""
-        index, e = found.index(tuple(range(found.inputs))), nest.fresh("old")
+        index, e = found.index(tuple(range(found.inputs))), nest.context.fresh("old")
         probe = ", ".join(f".{f.name} = {held}->key.{f.name}" for f in found.key[: found.inputs])
         with nest.out.inside(
             f"for (auto* {e} = {found.name}.first<{index}>({{{probe}}}); {e}; {e} = {found.name}.next<{index}>({e}))"
         ):
-            self.erase(nest, found, member, e)
+            self.erase(nest, found, member, Pointer(e))
 
-    def fill(self, view: ViewDefinition) -> list[str]:
+    def fill(self, view: ViewDefinition) -> Code:
         """The body of the function that computes what a view cache does not hold."""
         found, member = self.layout[view.name]
         nest = self.nest()
-        scope = {v: nest.column("given", f) for v, f in zip(view.inputs, found.key, strict=False)}
+        scope = {v: column("given", f) for v, f in zip(view.inputs, found.key, strict=False)}
         block = self.fill_block(view)
         held = named("held", found.name)
-        nest.out.add(f"if (auto* known = {held}.find(given); known && known->values.there) return;")
-        nest.out.add(f"{held}.at(given).values = {{++now, true}};")
+        nest.out.add(f"if (auto* known = {held}.find(given); known && known->values.there) return;", lookups=1)
+        nest.out.add(f"{held}.at(given).values = {{++now, true}};", lookups=1)
         self.put_in_order(nest, block)
         nest.statement(block, scope, self.filling(nest, found, member, view))
-        return nest.out.lines
+        return nest.code()
 
     def fill_block(self, view: ViewDefinition) -> Block:
         if view.name not in self.fills:
@@ -300,10 +292,11 @@ class Triggers:
         def fill(steps: list[Emit], scope: Scope, _: object) -> None:
             self.terms.view = view_constant(view.name)
             for step in steps:
-                with nest.out.inside(""):
-                    nest.out.add(f"auto& entry = {nest.make(found, view.inputs + step.key, scope)};")
-                    change = nest.change(step.product, member.kind, scope)
-                    nest.increase(found, member, "&entry", change, finite=True)  # what it holds is taken out row by row
+                with nest.changes.made(found, view.inputs + step.key, scope) as entry:
+                    change = nest.changes.change(step.product, member.kind, scope)
+                    nest.changes.increase(
+                        found, member, entry, change, finite=True
+                    )  # its rows are taken out one by one
 
         return fill
 
@@ -325,8 +318,3 @@ def replaced_together(turns: tuple[Pass, ...]) -> dict[int, list[Pass]]:
             start = i
         found.setdefault(start, []).append(turn)
     return found
-
-
-def value_type(kind: Kind) -> str:
-    """How a map holds multiplicities of a kind."""
-    return "RealSum" if kind == REAL else type_of(kind)
