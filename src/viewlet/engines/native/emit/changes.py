@@ -122,6 +122,12 @@ class Changes:
         slot = slot_of(member, entry)
         self.context.out.add(f"{slot}.clear();" if member.kind == REAL else f"{slot} = 0;", entry.lookups)
 
+    def erase(self, found: MapLayout, member: Member, entry: Pointer) -> None:
+        """The view has no such entry any more."""
+        self.note(found, [member], entry)
+        self.clear(member, entry)
+        self.doubt(found, entry)
+
     def settle(self, found: MapLayout, members: list[Member], entry: Pointer) -> None:
         """What a change leaves is within its column, in its orders, and erased at the end of the trigger if nothing."""
         context, limits = self.context, self.context.shared.limits

@@ -12,10 +12,10 @@ from viewlet.engines.native.emit.keys import column
 from viewlet.engines.native.emit.layout import Field, MapLayout, Member, OrderLayout
 from viewlet.engines.native.emit.lookups import Lookups
 from viewlet.engines.native.emit.pointers import AtHand, Pointer, Spot
-from viewlet.engines.native.emit.ranges import Ranges, tree_key
+from viewlet.engines.native.emit.ranges import Ranges
 from viewlet.engines.native.emit.reads import Reads
 from viewlet.engines.native.emit.totals import Totals
-from viewlet.engines.native.emit.values import Cpp, Scope, type_of
+from viewlet.engines.native.emit.values import Cpp, Scope, tree_key, type_of
 from viewlet.loops.names import renamed, renamed_order
 from viewlet.loops.steps import Block, EachSlice, Extremum, InRun, Loop, RangeSum, Runs, Step
 from viewlet.program.kinds import key_kind

@@ -9,37 +9,38 @@ from textwrap import indent
 from viewlet.algebra.query import Query, Value, children
 from viewlet.algebra.remembered import forget
 from viewlet.algebra.terms import Const, Op, Term
-from viewlet.engines.native.emit.context import Shared, Temporary
+from viewlet.engines.native.emit.context import Shared
 from viewlet.engines.native.emit.declare import (
     c_string,
-    column,
     flag,
-    hash_of,
     list_members,
-    quoted,
-    shown_column,
-    struct,
-    table,
 )
-from viewlet.engines.native.emit.identifiers import capital, identifier, named, plain, unique
+from viewlet.engines.native.emit.descriptions import descriptions
+from viewlet.engines.native.emit.identifiers import capital, named, plain
 from viewlet.engines.native.emit.keys import view_constant
-from viewlet.engines.native.emit.layout import Field, Layout, MapLayout, OrderLayout, Positions, layout
+from viewlet.engines.native.emit.layout import Field, Layout, MapLayout, OrderLayout, layout
 from viewlet.engines.native.emit.limits import Limits
 from viewlet.engines.native.emit.lines import Code, function, plain_code
-from viewlet.engines.native.emit.ranges import tree_key
 from viewlet.engines.native.emit.results import plan_reader, reader, reader_of_one
+from viewlet.engines.native.emit.structs import (
+    map_types,
+    order_types,
+    row_fields,
+    row_struct,
+    row_type,
+    temporary_types,
+    view_numbers,
+)
 from viewlet.engines.native.emit.triggers import Triggers
-from viewlet.engines.native.emit.values import type_of, value_type
 from viewlet.engines.native.emit.watch import UNWATCHED, Watched, Watching
 from viewlet.errors import Error
 from viewlet.loops.fuse import differ_in_sign
 from viewlet.loops.infer import program_kinds
 from viewlet.loops.lower import Lowering
 from viewlet.loops.nulls import nullable_columns
-from viewlet.program.kinds import DOUBLE, REAL, TEXT, Exact, Unfit, column_kind
+from viewlet.program.kinds import DOUBLE, TEXT, Unfit
 from viewlet.program.sources import writes
 from viewlet.program.trigger import Program, Trigger
-from viewlet.schema import Relation
 
 MANY_LOOKUPS = 60
 MOST_CODE = 3 << 19  # characters: a compiler takes 20 s for most such programs, and more than a minute for some
@@ -96,7 +97,7 @@ def native(program: Program, watched: Watched = UNWATCHED) -> Native:
     kinds, nullable = program_kinds(program), nullable_columns(program)
     found = layout(program, kinds, nullable)
     triggers = Triggers(program, Lowering.of(program), Shared(found, kinds, Limits.of(program, kinds)))
-    rows = {r.name: _row_fields(r) for r in program.relations}
+    rows = {r.name: row_fields(r) for r in program.relations}
     _plan(triggers)
     watching = Watching.of(triggers, watched)
     functions = list(_functions(triggers, rows))
@@ -113,16 +114,14 @@ def native(program: Program, watched: Watched = UNWATCHED) -> Native:
     functions += [_order(m) for m in found.maps if m.orders]
     parts = [
         _head(sum(f.lookups for f in functions), found.includes | watching.includes),
-        *(_row(r, rows[r.name]) for r in program.relations),
-        *(_map_types(m) for m in found.maps),
-        *(_order_types(m, order) for m in found.maps for order in m.orders.values()),
-        *(_temporary(t) for t in triggers.shared.temporaries),
+        *(row_struct(r, rows[r.name]) for r in program.relations),
+        *(map_types(m) for m in found.maps),
+        *(order_types(m, order) for m in found.maps for order in m.orders.values()),
+        *(temporary_types(t) for t in triggers.shared.temporaries),
         *watching.types,
-        _enum(program),
+        view_numbers(program),
         _program(triggers, rows, watching.members, functions),
-        _descriptions(
-            program, found, rows, {name: readers_of_one[name][0] if name in readers_of_one else "" for name in readers}
-        ),
+        descriptions(program, found, rows, keys_of_readers),
         "}  // namespace viewlet",
         "",
     ]
@@ -159,143 +158,6 @@ def _head(lookups: int, needed: frozenset[str]) -> str:
     return COMPACT + head if lookups > MANY_LOOKUPS else head
 
 
-# -- types -------------------------------------------------------------------------------------------------------------
-
-
-def _row_fields(relation: Relation) -> tuple[Field, ...]:
-    taken: set[str] = set()
-    return tuple(Field(unique(identifier(c.name), taken), column_kind(c.type), c.nullable) for c in relation.columns)
-
-
-def _row(relation: Relation, fields: tuple[Field, ...]) -> str:
-    return struct(f"{_row_type(relation.name)}", fields, f"a row of {relation.name}") + "\n"
-
-
-def _row_type(relation: str) -> str:
-    return f"{capital(plain(relation))}Row"
-
-
-def _map_types(found: MapLayout) -> str:
-    parts = []
-    if not found.is_single:
-        parts.append(struct(f"{found.type_name}Key", found.key, ", ".join(m.view for m in found.members)))
-    parts.append(_values(found))
-    if found.inputs:
-        parts.append(struct(f"{found.type_name}Inputs", found.key[: found.inputs], f"what {found.name} is asked for"))
-        parts.append(
-            f"struct {found.type_name}Held {{\n    i64 born{{}};\n    bool there{{}};\n"
-            "    bool settle() { return !there; }\n};"
-        )
-    parts += [_index(found, positions) for positions in found.indexes]
-    return "\n".join(parts) + "\n"
-
-
-def _values(found: MapLayout) -> str:
-    resets = [
-        f"        if ({m.counted_by} == 0) {m.name}.clear();  // a sum over no rows"
-        for m in found.members
-        if m.counted_by is not None
-    ]
-    zero = " && ".join(f"is_zero({m.name})" for m in found.members)
-    return "\n".join(
-        [
-            f"struct {found.type_name}Values {{",
-            *(f"    {value_type(m.kind)} {m.name}{{}};" for m in found.members),
-            "    bool settle() {",
-            *resets,
-            f"        return {zero};",
-            "    }",
-            "};",
-        ]
-    )
-
-
-def _index(found: MapLayout, positions: Positions) -> str:
-    names = [found.key[i].name for i in positions]
-    return _index_struct(found.index_name(positions), f"{found.type_name}Key", names, positions in found.read_often)
-
-
-def _index_struct(name: str, key: str, names: list[str], read_often: bool) -> str:
-    same = " && ".join(f"viewlet::same(a.{n}, b.{n})" for n in names)
-    lines = [f"struct {name} {{"]
-    if read_often:
-        lines.append("    static constexpr bool read_often = true;")
-    lines.append(f"    static u64 hash(const {key}& k) {{ return {hash_of(f'k.{n}' for n in names)}; }}")
-    lines.append(f"    static bool same(const {key}& a, const {key}& b) {{ return {same}; }}")
-    return "\n".join([*lines, "};"])
-
-
-def _order_types(found: MapLayout, order: OrderLayout) -> str:
-    """How an order knows the slices and keys of a map's entries, and what it adds up."""
-    name, by = order.type_name, found.key[order.key_at]
-    fields = [found.key[i] for i in order.slice_at]
-    members = {m.name: m for m in found.members}
-    lanes = [(members[m], running) for m, running in order.lanes.items()]
-    kinds = ", ".join([tree_key(by.kind), *(f"Lane<{type_of(m.kind)}{_running(running)}>" for m, running in lanes)])
-    key, slice_ = f"{found.type_name}Key", f"{name}Slice"
-    values = ", ".join(f"e.values.{m.name}{'.value()' if m.kind == REAL else ''}" for m, _ in lanes)
-    nothing = " && ".join(f"is_zero(v.{m.name})" for m, _ in lanes)
-    parts = [struct(slice_, fields, f"a slice of {found.name}")] if fields else []
-    parts += [_slice_index(order, slice_, fields, positions) for positions in order.slice_indexes]
-    parts += [
-        f"struct {name} {{  // {found.name} in the order of {by.name}",
-        f"    using Tree = viewlet::Tree<{kinds}>;",
-        f"    using Slice = {slice_ if fields else 'NoSlice'};",
-        f"    static bool orders(const {key}&{' k' if by.nullable else ''}) "
-        f"{{ return {f'!is_null(k.{by.name})' if by.nullable else 'true'}; }}",
-        f"    static {tree_key(by.kind)} by(const {key}& k) {{ return k.{by.name}{'.value' if by.nullable else ''}; }}",
-        f"    static Slice slice(const {key}&{' k' if fields else ''}) "
-        f"{{ return {{{', '.join(f'k.{f.name}' for f in fields)}}}; }}",
-        f"    static bool is_nothing(const {found.type_name}Values& v) {{ return {nothing}; }}",
-        "    template <class Entry>",
-        "    static void set(Tree& tree, const Texts& texts, const Entry& e) {",
-        f"        tree.set(texts, by(e.key), e.head.id, {values});",
-        "    }",
-        "};",
-    ]
-    return "\n".join(parts) + "\n"
-
-
-def _running(asked: set[str]) -> str:
-    return f", Running::{'BOTH' if len(asked) == 2 else next(iter(asked))}" if asked else ""
-
-
-def _slice_index(order: OrderLayout, slice_: str, fields: list[Field], positions: Positions) -> str:
-    return _index_struct(order.slice_index_name(positions), slice_, [fields[i].name for i in positions], False)
-
-
-def _order(found: MapLayout) -> Code:
-    """Brings the orders of a map up to date; ``last``: the event is over, and sums over no rows are nothing."""
-    body = plain_code(
-        f"while ({found.name}.touched.size) {{",
-        f"    auto& entry = {found.name}.next_touched();",
-        "    if (last && entry.head.doubted) entry.values.settle();",
-        *(f"    {line}" for order in found.orders.values() for line in _put_in_order(found, order)),
-        "}",
-    )
-    return _function(named("order", found.name), "bool last = false", body)
-
-
-def _put_in_order(found: MapLayout, order: OrderLayout) -> list[str]:
-    put = f"{order.name}.put(texts, entry);"
-    if not order.finite_keys or found.key[order.key_at].kind != DOUBLE:
-        return [put]
-    view = view_constant(found.members[0].view)
-    finite = f"is_finite({order.type_name}::by(entry.key)) || {order.type_name}::is_nothing(entry.values)"
-    return [f"if (unlikely(!({finite}))) faults.wild({view});  // no range has it", put]
-
-
-def _temporary(t: Temporary) -> str:
-    key = struct(f"{capital(t.name)}Key", t.key, "for one statement")
-    members = f"    {value_type(t.kind)} sum{{}};\n    bool settle() {{ return is_zero(sum); }}\n"
-    return f"{key}\nstruct {capital(t.name)}Values {{\n{members}}};\n"
-
-
-def _enum(program: Program) -> str:
-    names = ", ".join(view_constant(v.name) for v in program.views)
-    return f"enum : u32 {{ {names} }};  // for errors that name a view\n" if names else ""
-
-
 # -- the program -------------------------------------------------------------------------------------------------------
 
 
@@ -316,10 +178,10 @@ def _relation_functions(
     triggers: Triggers, relation: str, fields: tuple[Field, ...], insert: Trigger | None, delete: Trigger | None
 ) -> Iterator[Code]:
     """One function that takes a sign where deleting is the opposite of inserting: half the code to compile."""
-    name, event = plain(relation), f"const {_row_type(relation)}& event"
+    name, event = plain(relation), f"const {row_type(relation)}& event"
     if insert is None or delete is None:
-        yield _function(f"insert_{name}", f"const {_row_type(relation)}&", Code())
-        yield _function(f"delete_{name}", f"const {_row_type(relation)}&", Code())
+        yield _function(f"insert_{name}", f"const {row_type(relation)}&", Code())
+        yield _function(f"delete_{name}", f"const {row_type(relation)}&", Code())
     elif differ_in_sign(insert, delete):
         yield _function(f"change_{name}", f"{event}, const i64 sign", triggers.trigger(insert, fields, True))
         yield _function(f"insert_{name}", event, plain_code(f"change_{name}(event, 1);"))
@@ -342,7 +204,7 @@ def _program(triggers: Triggers, rows: dict[str, tuple[Field, ...]], more: list[
     ]
     members += [f"const Text {n} = texts.constant({c_string(s)});" for s, n in triggers.terms.strings.items()]
     members += [line for values, name in triggers.terms.lists.items() for line in list_members(values, name)]
-    members += [f"Table<{_row_type(r)}> table_{plain(r)};" for r in rows]
+    members += [f"Table<{row_type(r)}> table_{plain(r)};" for r in rows]
     for found in triggers.layout.maps:
         name = found.type_name
         if found.is_single:
@@ -391,59 +253,22 @@ def _has_text(term: Term) -> bool:
     return False
 
 
-# -- descriptions for the bridge ---------------------------------------------------------------------------------------
-
-
-def _descriptions(program: Program, found: Layout, rows: dict[str, tuple[Field, ...]], readers: dict[str, str]) -> str:
-    """``readers`` are results with the type of the keys by which a row of them is read alone, if it is."""
-    lines = []
-    for relation in program.relations:
-        columns = zip(relation.columns, rows[relation.name], strict=True)
-        cells = [column(c.name, f, _row_type(relation.name), c.type) for c, f in columns]
-        lines += table("Column", f"columns_{plain(relation.name)}", cells)
-    for m in found.maps:
-        if not m.is_single:
-            cells = [column(f.name, f, f"{m.type_name}Key", None) for f in m.key]
-            lines += table("Column", named("key", m.name), cells)
-    for name in readers:
-        result = program.result(name)
-        lines += table("ResultColumn", f"shown_{plain(name)}", [shown_column(c) for c in result.columns])
-    lines += table("Relation<Program>", "RELATIONS", [_relation(r) for r in program.relations])
-    lines += table("ViewOf<Program>", "VIEWS", [_view(v.name, found) for v in program.views])
-    lines += table("ResultOf<Program>", "RESULTS", [_result(name, key) for name, key in readers.items()])
-    names = {f"table_{plain(r.name)}": f"table_{r.name}" for r in program.relations}
-    names |= {m.name: m.shown for m in found.maps}
-    names |= {held: held for held in (named("held", m.name) for m in found.maps if m.inputs)}
-    orders = {m.name: "".join(f", &Program::{order.name}" for order in m.orders.values()) for m in found.maps}
-    maps = [f"map_of<Program, &Program::{n}{orders.get(n, '')}>({quoted(shown)})" for n, shown in names.items()]
-    lines += table("MapOf<Program>", "MAPS", maps)
-    return "\n".join(lines) + "\n"
-
-
-def _relation(relation: Relation) -> str:
-    name = plain(relation.name)
-    table = f"&Program::table_{name}"
-    if relation.static:
-        return f"static_table<Program, {table}>({quoted(relation.name)}, columns_{name})"
-    triggers = f"&Program::insert_{name}, &Program::delete_{name}"
-    return f"relation<Program, {table}, {triggers}>({quoted(relation.name)}, columns_{name})"
-
-
-def _result(name: str, key: str) -> str:
-    read = f"[](Program& program, Rows& out) {{ program.read_{plain(name)}(out); }}"
-    given = f"*static_cast<const {key}*>(key)"
-    one = (
-        f", [](Program& program, const void* key, Rows& out) {{ program.read_{plain(name)}({given}, out); }}"
-        if key
-        else ""
+def _order(found: MapLayout) -> Code:
+    """Brings the orders of a map up to date; ``last``: the event is over, and sums over no rows are nothing."""
+    body = plain_code(
+        f"while ({found.name}.touched.size) {{",
+        f"    auto& entry = {found.name}.next_touched();",
+        "    if (last && entry.head.doubted) entry.values.settle();",
+        *(f"    {line}" for order in found.orders.values() for line in _put_in_order(found, order)),
+        "}",
     )
-    return f"{{{quoted(name)}, shown_{plain(name)}, {read}{one}}}"
+    return _function(named("order", found.name), "bool last = false", body)
 
 
-def _view(name: str, found: Layout) -> str:
-    m, member = found[name]
-    scale = member.kind.scale if isinstance(member.kind, Exact) else 0
-    target = f"&Program::{m.name}, &{m.type_name}Values::{member.name}"
-    if m.is_single:
-        return f"single<Program, {target}>({quoted(name)}, {scale})"
-    return f"view<Program, {target}>({quoted(name)}, {named('key', m.name)}, {scale})"
+def _put_in_order(found: MapLayout, order: OrderLayout) -> list[str]:
+    put = f"{order.name}.put(texts, entry);"
+    if not order.finite_keys or found.key[order.key_at].kind != DOUBLE:
+        return [put]
+    view = view_constant(found.members[0].view)
+    finite = f"is_finite({order.type_name}::by(entry.key)) || {order.type_name}::is_nothing(entry.values)"
+    return [f"if (unlikely(!({finite}))) faults.wild({view});  // no range has it", put]

@@ -11,10 +11,10 @@ from viewlet.algebra.query import Compare
 from viewlet.algebra.terms import Op, Term, Var, free
 from viewlet.engines.native.emit.context import Context
 from viewlet.engines.native.emit.layout import Field, OrderLayout
-from viewlet.engines.native.emit.values import Cpp, Scope, type_of
+from viewlet.engines.native.emit.values import Cpp, Scope, tree_key, type_of
 from viewlet.loops.monotone import keeps_order
 from viewlet.loops.steps import Cut, InRun, Order
-from viewlet.program.kinds import BOOLEAN, Exact, Kind
+from viewlet.program.kinds import Exact, Kind
 
 # How a key stands to a value, by the operator between them; the opposite; and which of them hold from some key on.
 SIDES = {">": "ABOVE", ">=": "FROM", "<": "BELOW", "<=": "UP_TO"}
@@ -121,11 +121,6 @@ def _predicate(name: str, type_: str, conditions: list[Condition]) -> str:
     if len(bounds) == len(conditions) and len({side for side, _ in bounds}) == 1:
         return reduce(lambda a, b: f"both({a}, {b})", (text for _, text in bounds))
     return f"[&]({type_} {name}) {{ return {' && '.join(c.text for c in conditions)}; }}"
-
-
-def tree_key(kind: Kind) -> str:
-    """How a tree holds a key: a truth value as 0 or 1."""
-    return "i64" if kind == BOOLEAN else type_of(kind)
 
 
 def _scale(kind: Kind) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from viewlet.engines.native.emit.caches import Caches
 from viewlet.engines.native.emit.changes import ENTRY, Change
 from viewlet.engines.native.emit.context import Context, Shared, Temporary
 from viewlet.engines.native.emit.identifiers import named, plain
@@ -79,31 +80,38 @@ class Triggers:
             scope |= nest.totals_of(first, scope)
         alone = [(i, turn) for i, turn in enumerate(turns) if turn.collect and not replaces(turn)]
         collected = {i: self.temporaries_of(i, trigger, turn) for i, turn in alone}
-        replaced = replaced_together(turns)
-        for i, turn in enumerate(turns):
-            if i in collected and turn.statements[0].buffered:
+        for i, turn in alone:
+            if turn.statements[0].buffered:
                 self.evaluate(nest, turn, collected[i], scope)
+        replaced = replaced_together(turns)
         for i, turn in enumerate(turns):
             if i in replaced:
                 self.replace(nest, replaced[i], params, scope)
-            if replaces(turn):
-                continue
-            self.comment(nest, turn, params)
-            self.terms.view = view_constant(turn.statements[0].target.name)
-            if not turn.collect:
-                self.put_in_order(nest, turn.block)
-                nest.statement(turn.block, scope, nest.changes.add_to_view, in_place=True)
-                continue
-            if not turn.statements[0].buffered:
-                self.evaluate(nest, turn, collected[i], scope)
-            for statement in turn.statements:
-                self.apply(nest, statement, collected[i][statement.target.name], scope)
+            if not replaces(turn):
+                self.comment(nest, turn, params)
+                self.turn(nest, turn, collected.get(i, {}), scope)
+        self.sweep(nest)
+        return nest.code()
+
+    def turn(self, nest: Nest, turn: Pass, collected: Mapping[str, Temporary], scope: Scope) -> None:
+        """One pass: its changes go into the views at once, or when all of them are there."""
+        self.terms.view = view_constant(turn.statements[0].target.name)
+        if not turn.collect:
+            self.put_in_order(nest, turn.block)
+            nest.statement(turn.block, scope, nest.changes.add_to_view, in_place=True)
+            return
+        if not turn.statements[0].buffered:
+            self.evaluate(nest, turn, collected, scope)
+        for statement in turn.statements:
+            self.apply(nest, statement, collected[statement.target.name], scope)
+
+    def sweep(self, nest: Nest) -> None:
+        """At the end orders are up to date, and entries that became nothing are erased."""
         for found in self.layout.maps:
             if found.orders and found.name in nest.context.written:
                 nest.out.add(f"{named('order', found.name)}(true);")
         for name in sorted(nest.context.written):
             nest.out.add(f"{name}.sweep();")
-        return nest.code()
 
     def put_in_order(self, nest: Nest, block: Block) -> None:
         """Before a map is read in order, its trees learn what changed."""
@@ -187,38 +195,21 @@ class Triggers:
             return
         started = into[statement.target.name]
         nest.out.add(f"const i64 started_{started.name} = ++now;")
-        with self.held(nest, found, statement, started, scope) as (_, given):
+        with Caches(nest.context, nest.changes).held(found, statement, started, scope) as (_, given):
             nest.statement(turn.block, {**scope, **given}, collect)
-
-    @contextmanager
-    def held(
-        self, nest: Nest, found: MapLayout, statement: Statement, into: Temporary, scope: Scope
-    ) -> Iterator[tuple[str, dict[str, Cpp]]]:
-        """foreach x⃗_in do: over what a view cache held when the refresh began, where it agrees with the event."""
-        entry, of = nest.context.fresh("held"), named("held", found.name)
-        each = f"auto* {entry} = {of}.first(); {entry}; {entry} = {of}.next({entry})"
-        tests = [f"{entry}->values.there", f"{entry}->values.born < started_{into.name}"]
-        given = {}
-        for name, of_key in zip(statement.target.inputs, found.key, strict=False):
-            value = column(f"{entry}->key", of_key)
-            if name in scope:
-                tests.append(self.terms.identical(scope[name], value))
-            given[name] = value
-        with nest.out.inside(f"for ({each})"), nest.out.inside(f"if ({' && '.join(tests)})"):
-            yield entry, given
 
     def apply(self, nest: Nest, statement: Statement, into: Temporary, scope: Scope) -> None:
         found, member = self.layout[statement.target.name]
         self.terms.view = view_constant(member.view)
         if found.inputs:
-            self.refresh_cache(nest, statement, into, scope)
+            Caches(nest.context, nest.changes).refresh(statement, into, scope)
         if found.is_single:
             self.apply_single(nest, found, member, statement, into)
             return
         if statement.op == ":=" and not found.inputs:
             e = nest.context.fresh("old")
             with nest.out.inside(f"for (auto* {e} = {found.name}.first(); {e}; {e} = {found.name}.next({e}))"):
-                self.erase(nest, found, member, Pointer(e))
+                nest.changes.erase(found, member, Pointer(e))
         c = nest.context.fresh("collected")
         with (
             nest.out.inside(f"for (auto* {c} = {into.name}.first(); {c}; {c} = {into.name}.next({c}))"),
@@ -235,37 +226,7 @@ class Triggers:
             nest.changes.clear(member, entry)
         nest.changes.increase(found, member, entry, Change(into.name))
 
-    def erase(self, nest: Nest, found: MapLayout, member: Member, entry: Pointer) -> None:
-        nest.changes.note(found, [member], entry)
-        nest.changes.clear(member, entry)
-        nest.changes.doubt(found, entry)
-
     # -- view caches ---------------------------------------------------------------------------------------------------
-
-    def refresh_cache(self, nest: Nest, statement: Statement, into: Temporary, scope: Scope) -> None:
-        """What came in since the refresh began missed it and is dropped; it is filled again when read."""
-        found, member = self.layout[statement.target.name]
-        h, held = nest.context.fresh("late"), named("held", found.name)
-        with (
-            nest.out.inside(f"for (auto* {h} = {held}.first(); {h}; {h} = {held}.next({h}))"),
-            nest.out.inside(f"if ({h}->values.born > started_{into.name})"),
-        ):
-            self.erase_slice(nest, found, member, h)
-            nest.out.add(f"{h}->values.there = false;")
-            nest.out.add(f"{held}.doubt(*{h});")
-        nest.context.written.add(held)
-        if statement.op == ":=":
-            with self.held(nest, found, statement, into, scope) as (entry, _):
-                self.erase_slice(nest, found, member, entry)
-
-    def erase_slice(self, nest: Nest, found: MapLayout, member: Member, held: str) -> None:
-        """All that a view cache holds for one tuple of inputs."""
-        index, e = found.index(tuple(range(found.inputs))), nest.context.fresh("old")
-        probe = ", ".join(f".{f.name} = {held}->key.{f.name}" for f in found.key[: found.inputs])
-        with nest.out.inside(
-            f"for (auto* {e} = {found.name}.first<{index}>({{{probe}}}); {e}; {e} = {found.name}.next<{index}>({e}))"
-        ):
-            self.erase(nest, found, member, Pointer(e))
 
     def fill(self, view: ViewDefinition) -> Code:
         """The body of the function that computes what a view cache does not hold."""
@@ -294,9 +255,8 @@ class Triggers:
             for step in steps:
                 with nest.changes.made(found, view.inputs + step.key, scope) as entry:
                     change = nest.changes.change(step.product, member.kind, scope)
-                    nest.changes.increase(
-                        found, member, entry, change, finite=True
-                    )  # its rows are taken out one by one
+                    # finite: what a cache holds is taken out row by row
+                    nest.changes.increase(found, member, entry, change, finite=True)
 
         return fill
 

@@ -85,6 +85,11 @@ def value_type(kind: Kind) -> str:
     return "RealSum" if kind == REAL else type_of(kind)
 
 
+def tree_key(kind: Kind) -> str:
+    """How a tree holds a key: a truth value as 0 or 1."""
+    return "i64" if kind == BOOLEAN else type_of(kind)
+
+
 def unlikely_wide(kind: Kind) -> bool:
     """Whether 128 bits may not hold a number: arithmetic with it is watched."""
     return isinstance(kind, Exact) and kind.bits >= WIDEST

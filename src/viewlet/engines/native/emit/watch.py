@@ -7,16 +7,17 @@ noted. One entry may be read by many rows (a total that all rows are compared wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from viewlet.algebra.query import Query, View, children
+from viewlet.algebra.query import View
 from viewlet.engines.native.emit.declare import flag, quoted, shown_column, struct, table
 from viewlet.engines.native.emit.identifiers import capital, named, plain
 from viewlet.engines.native.emit.keys import column, each_entry, whole_key
 from viewlet.engines.native.emit.layout import Field, MapLayout, Member, index_slices
 from viewlet.engines.native.emit.lines import Code, function, plain_code
 from viewlet.engines.native.emit.results import cell, is_one_pass, key_variables, row_block, weight
+from viewlet.engines.native.emit.sources import Source, sources
 from viewlet.engines.native.emit.triggers import Triggers
 from viewlet.engines.native.emit.values import Scope, type_of
 from viewlet.errors import Error
@@ -249,34 +250,6 @@ class Watching:
 
     def function(self, name: str, given: str, body: Code) -> None:
         self.functions.append(function(f"VIEWLET_COLD void {name}({given})", body))
-
-
-# -- what rows are read off --------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Source:
-    """A view that the rows of a result are read off; ``shared``: variables of the rows ↦ where it has them."""
-
-    view: str
-    shared: Mapping[str, int]
-
-
-def sources(result: Result) -> Iterator[Source]:
-    """Of a query that is more than a view nothing is known: what changes in it may be in every row."""
-    summed = {e.query: e.key for e in result.extremes}
-    for query in result.reads:
-        if isinstance(query, View):
-            yield Source(query.name, {v: i for i, v in enumerate(query.outputs) if v != summed.get(query)})
-        else:
-            yield from (Source(view, {}) for view in _views(query))
-
-
-def _views(query: Query) -> Iterator[str]:
-    if isinstance(query, View):
-        yield query.name
-    for child in children(query):
-        yield from _views(child)
 
 
 # -- C++ ---------------------------------------------------------------------------------------------------------------
