@@ -15,8 +15,9 @@ from types import MappingProxyType
 from viewlet.algebra.query import Query, View
 from viewlet.algebra.rewrite import Step
 from viewlet.algebra.text import pretty
-from viewlet.engines.native.emit.layout import SLOT_BYTES, MapLayout, OrderLayout, entry_bytes, order_bytes, slice_bytes
+from viewlet.engines.native.emit.layout import MapLayout, OrderLayout
 from viewlet.engines.native.emit.program import cpp_source, native
+from viewlet.engines.native.emit.sizes import SLOT_BYTES, entry_bytes, order_bytes, slice_bytes
 from viewlet.errors import Error
 from viewlet.loops.cost_class import program_cost_class, scan_warnings, statement_access
 from viewlet.loops.lower import Lowering

@@ -22,7 +22,7 @@ from tests.oracle.oracle import difference
 from tests.unit.test_bad_data import BATCHES, FIELDS, GOOD, VALUES, trade
 from viewlet import Database
 from viewlet.engines.native.emit import program as emit
-from viewlet.engines.native.emit.layout import SLOT_BYTES, entry_bytes, order_bytes, slice_bytes
+from viewlet.engines.native.emit.sizes import SLOT_BYTES, entry_bytes, order_bytes, slice_bytes
 from viewlet.workloads import bulk
 from viewlet.workloads.queries import PAPER_QUERIES
 from viewlet.workloads.streams import tpch

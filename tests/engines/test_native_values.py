@@ -18,7 +18,7 @@ from tests.engines.conformance import Case, agree
 from tests.engines.conformance import opened_natively as native
 from viewlet import OverflowError_
 from viewlet.engines.native.emit import program as emit
-from viewlet.engines.native.emit.layout import identifier
+from viewlet.engines.native.emit.identifiers import identifier
 
 INF = math.inf
 NATIVE = (("native", "optimized"),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from viewlet.engines.native.emit.layout import Field
-from viewlet.engines.native.emit.terms import integer, type_of
+from viewlet.engines.native.emit.values import integer, type_of
 from viewlet.program.kinds import COUNT_BITS, WIDEST, Exact, Kind
 from viewlet.program.trigger import ResultColumn
 from viewlet.schema import Type

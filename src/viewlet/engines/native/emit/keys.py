@@ -4,24 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from viewlet.engines.native.emit.layout import MapLayout, plain
-from viewlet.engines.native.emit.terms import Cpp, integer, type_of
+from viewlet.engines.native.emit.identifiers import plain
+from viewlet.engines.native.emit.layout import Field, MapLayout, Positions
+from viewlet.engines.native.emit.values import Cpp, integer, type_of
 from viewlet.program.kinds import COUNT_BITS, WIDEST, Exact, Inexact, Kind, scaled_bits
+
+Key = Mapping[int, Cpp]  # position ↦ the field there
 
 
 def view_constant(view: str) -> str:
     return f"view_{plain(view)}"
 
 
-def whole_key(found: MapLayout, key: Mapping[int, str]) -> str:
-    return f"{found.type_name}Key{{{', '.join(key[i] for i in range(len(found.key)))}}}"
+def column(of: str, found: Field) -> Cpp:
+    """A field of a row or key."""
+    return Cpp(f"{of}.{found.name}", found.kind, found.nullable)
 
 
-def probe_key(found: MapLayout, key: Mapping[int, str]) -> str:
-    return "{" + ", ".join(f".{found.key[i].name} = {text}" for i, text in key.items()) + "}"
+def whole_key(found: MapLayout, key: Key) -> str:
+    return f"{found.type_name}Key{{{', '.join(key[i].text for i in range(len(found.key)))}}}"
 
 
-def each_entry(found: MapLayout, entry: str, positions: tuple[int, ...], key: Mapping[int, str]) -> str:
+def probe_key(found: MapLayout, key: Key) -> str:
+    return "{" + ", ".join(f".{found.key[i].name} = {value.text}" for i, value in key.items()) + "}"
+
+
+def each_entry(found: MapLayout, entry: str, positions: Positions, key: Key) -> str:
     """The head of a loop: over a slice, or over all."""
     if positions:
         return f"auto* {entry} : {found.name}.slice<{found.index(positions)}>({probe_key(found, key)})"

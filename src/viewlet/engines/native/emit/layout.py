@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from viewlet.algebra.query import Join, Query, Sum, Value, View, join, map_children, rename, variables
-from viewlet.engines.native.emit.terms import type_of
+from viewlet.engines.native.emit.identifiers import camel, identifier, named, unique
+from viewlet.engines.native.emit.values import SIZES, value_type
 from viewlet.loops.infer import Kinds
 from viewlet.loops.nulls import Columns
 from viewlet.loops.steps import Block, EachSlice, Extremum, Loop, Order, RangeSum, Runs, Step, blocks
@@ -94,7 +95,7 @@ class MapLayout:
     @property
     def shown(self) -> str:
         """What a user reads."""
-        return self.name.removesuffix("_")
+        return named(self.name)
 
     def order(self, slice_at: Positions, key_at: int, only: Member | None = None) -> OrderLayout:
         """The order by a column in slices, made if need be; ``only`` for the entries that one member has."""
@@ -123,6 +124,11 @@ class MapLayout:
 class Layout:
     maps: list[MapLayout]
     of: dict[str, tuple[MapLayout, Member]]
+
+    @property
+    def includes(self) -> frozenset[str]:
+        """The headers of the runtime that its maps need."""
+        return frozenset({"ordered"} if any(m.orders for m in self.maps) else ())
 
     def __getitem__(self, view: str) -> tuple[MapLayout, Member]:
         return self.of[view]
@@ -201,7 +207,7 @@ def _map(
         kind = kinds.values[view.name]
         counter = skeletons.get(skeleton(view.definition)) if kind == REAL else None
         members.append(Member(view.name, names[view.name], kind, names[counter.name] if counter else None))
-    members.sort(key=lambda m: -SIZES["RealSum" if m.kind == REAL else type_of(m.kind)][1])  # no gaps between them
+    members.sort(key=lambda m: -SIZES[value_type(m.kind)][1])  # no gaps between them
     name = unique("scalars_" if not fields[first.name] else identifier(first.name), maps)
     return MapLayout(name, unique(camel(name), maps), fields[first.name], tuple(members), len(first.inputs))
 
@@ -288,122 +294,3 @@ def _without_values(q: Query) -> Query:
             return map_children(q, _without_values)
         case _:
             return q
-
-
-# -- memory ------------------------------------------------------------------------------------------------------------
-
-SIZES = {
-    "i64": (8, 8),
-    "i128": (16, 16),
-    "double": (8, 8),
-    "Real": (16, 8),
-    "RealSum": (24, 8),
-    "Text": (4, 4),
-    "bool": (1, 1),
-}
-HEAD = (8, 4)  # an entry's id, and whether it is to be swept
-CELL = (4, 4)  # of an entry's place in an index: one, or two where the entries of a slice are a list
-SLOT_BYTES = 22  # on average, in the table of keys and in that of each index with one entry a slice
-NODE_HEAD, NODE_ROOM, SMALLEST_ROOM = 16, 16, 4  # of a tree's nodes: bytes, places, and places where a tree is small
-NODE_USED = 11  # places on average: of nodes that are split in half when they are full, ln 2
-
-
-def entry_bytes(found: MapLayout) -> int:
-    """What one entry takes, without its places in the tables and orders."""
-    key = struct_size([_field_size(f) for f in found.key])
-    values = struct_size([SIZES["RealSum" if m.kind == REAL else type_of(m.kind)] for m in found.members])
-    if found.is_single:
-        return values[0]
-    cells = sum(1 if positions in found.read_often else 2 for positions in found.indexes)
-    return struct_size([HEAD, *[CELL] * cells, key, values])[0]
-
-
-def order_bytes(found: MapLayout, order: OrderLayout) -> int:
-    """What an order takes for each entry: a place in a leaf, and a share in the nodes above, of 1/u² + 1/u³ + … ."""
-    lanes = _lane_sizes(found, order)
-    place = _tree_place(found, order)
-    leaf = place + sum(value for value, _ in lanes)
-    inner = place + SIZES["i64"][0] + sum(above for _, above in lanes)
-    leaf_node, inner_node = (NODE_HEAD + NODE_ROOM * width for width in (leaf, inner))
-    return round(leaf_node / NODE_USED + inner_node / (NODE_USED * (NODE_USED - 1)))
-
-
-def slice_bytes(found: MapLayout, order: OrderLayout) -> int:
-    """What an order takes for each slice besides: a tree, its place among the others, and a leaf hardly used."""
-    key = struct_size([_field_size(found.key[i]) for i in order.slice_at])
-    tree = struct_size([(8, 8), (8, 8), *[(4, 4)] * (2 * len(order.lanes))])
-    cells = [CELL] * (2 * len(order.slice_indexes))
-    leaf = _tree_place(found, order) + sum(value for value, _ in _lane_sizes(found, order))
-    tables = SLOT_BYTES * (1 + len(order.slice_indexes))
-    return struct_size([HEAD, *cells, key, tree])[0] + tables + NODE_HEAD + SMALLEST_ROOM * leaf
-
-
-def _tree_place(found: MapLayout, order: OrderLayout) -> int:
-    """A key and the id of its entry."""
-    return SIZES[type_of(found.key[order.key_at].kind)][0] + CELL[0]
-
-
-def _lane_sizes(found: MapLayout, order: OrderLayout) -> list[tuple[int, int]]:
-    """Of each lane the value in a leaf; and above it the sum, a count and two bounds of each running sum."""
-    types = {m.name: type_of(m.kind) for m in found.members}
-    sizes = []
-    for member, running in order.lanes.items():
-        value = SIZES[types[member]][0]
-        bound = SIZES["double"][0] if types[member] == "Real" else value
-        sizes.append((value, value + CELL[0] * bool(running) + 2 * bound * len(running)))
-    return sizes
-
-
-def struct_size(fields: Iterable[tuple[int, int]]) -> tuple[int, int]:
-    """Size and alignment of a C++ struct."""
-    size, alignment = 0, 1
-    for width, align in fields:
-        size = -(-size // align) * align + width
-        alignment = max(alignment, align)
-    return -(-size // alignment) * alignment, alignment
-
-
-def _field_size(f: Field) -> tuple[int, int]:
-    size = SIZES[type_of(f.kind)]
-    return struct_size([size, (1, 1)]) if f.nullable else size
-
-
-# -- names -------------------------------------------------------------------------------------------------------------
-#
-# What comes from a user ends in _, which no word of C++, of the runtime or of the emitter does; what the emitter makes
-# of it (table_orders) has a word in front and no _ at its end. So it does not matter what a user calls things.
-
-
-def identifier(name: str) -> str:
-    """A C++ name that still reads like the view or column; the alias of a table is left out."""
-    stem = re.sub(r"\W", "_", plain(name.rsplit(".", 1)[-1].lstrip("@$"))).strip("_").lower() or "v"
-    stem = re.sub(r"__+", "_", stem)
-    return f"v{stem}_" if stem[0].isdigit() else f"{stem}_"
-
-
-def plain(name: str) -> str:
-    """A relation or view as part of a C++ name; other letters than those of ASCII by their numbers."""
-    return "".join(c if c.isascii() else f"U{ord(c):x}U" for c in name)
-
-
-def named(*parts: str) -> str:
-    """A name that the emitter makes of words and of identifiers."""
-    return "_".join(part.removesuffix("_") for part in parts)
-
-
-def unique(stem: str, taken: set[str]) -> str:
-    name, i = stem, 1
-    while name in taken:
-        i += 1
-        name = f"{stem}{i}_" if stem.endswith("_") else f"{stem}_{i}"
-    taken.add(name)
-    return name
-
-
-def capital(name: str) -> str:
-    """The name of a type: no two for two names, as camel case would have for a_b and a__b."""
-    return name[:1].upper() + name[1:]
-
-
-def camel(name: str) -> str:
-    return "".join(part[:1].upper() + part[1:] for part in name.split("_"))

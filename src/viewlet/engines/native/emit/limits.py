@@ -2,23 +2,69 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeGuard
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeGuard
 
-from viewlet.engines.native.emit.keys import view_constant
-from viewlet.engines.native.emit.places import member_of
-from viewlet.engines.native.emit.terms import integer
+from viewlet.algebra.terms import Term, free
+from viewlet.engines.native.emit.keys import column, view_constant
+from viewlet.engines.native.emit.layout import MapLayout, Member
+from viewlet.engines.native.emit.pointers import Pointer
+from viewlet.engines.native.emit.terms import Terms
+from viewlet.engines.native.emit.values import Scope, integer
 from viewlet.loops.infer import Kinds
 from viewlet.loops.steps import Factor
 from viewlet.program.kinds import REAL, WIDEST, Exact, Kind, term_kind
 from viewlet.program.limits import KeyLimits, Limit, key_limits, limits
 from viewlet.program.trigger import Program
 
-if TYPE_CHECKING:
-    from viewlet.engines.native.emit.layout import MapLayout, Member
-    from viewlet.engines.native.emit.nest import Nest
+
+@dataclass(frozen=True)
+class Check:
+    """C++ that reports what a column cannot show; ``reads``: how many columns of an entry's key are in it."""
+
+    text: str
+    reads: int
 
 
-def sum_bounds(program: Program, kinds: Kinds) -> dict[str, tuple[int, int]]:
+@dataclass(frozen=True)
+class Limits:
+    """Of views, by name: the bounds of sums, those of keys, and the names of their columns."""
+
+    sums: Mapping[str, tuple[int, int]]
+    keys: Mapping[str, KeyLimits]
+    columns: Mapping[str, tuple[str, ...]]
+
+    @staticmethod
+    def of(program: Program, kinds: Kinds) -> Limits:
+        columns = {v.name: v.outputs for v in program.views}
+        return Limits(_sum_bounds(program, kinds), _key_bounds(program, kinds), columns)
+
+    def sum_checks(self, member: Member, slot: str) -> list[str]:
+        if member.view not in self.sums:
+            return []
+        return [f"within(faults, {view_constant(member.view)}, {slot}, {_bounds_text(self.sums[member.view])})"]
+
+    def key_checks(self, terms: Terms, found: MapLayout, member: Member, entry: Pointer) -> list[Check]:
+        """Of what a user sees of an entry's key."""
+        if member.view not in self.keys:
+            return []
+        fields = zip(self.columns[member.view], found.key, strict=True)
+        scope = {n: column(f"{entry.member}key", f) for n, f in fields}
+        view = view_constant(member.view)
+        return [_key_check(terms, view, term, limit, scope) for term, limit in self.keys[member.view].items()]
+
+
+def _key_check(terms: Terms, view: str, term: Term, limit: Limit, scope: Scope) -> Check:
+    terms.view = view
+    value = terms.factor(Factor(term, True, False), scope)
+    if not isinstance(value.kind, Exact):
+        return Check(terms.bounded(value).text, len(free(term)))
+    bounds = _bounds_text(limit.units(value.kind.scale))
+    return Check(f"within(faults, {view}, {value.text}, {bounds})", len(free(term)))
+
+
+def _sum_bounds(program: Program, kinds: Kinds) -> dict[str, tuple[int, int]]:
     """Of the sums that a user sees and that could leave their columns: the integers of last places that fit."""
     found = {}
     for view, limit in limits(program).items():
@@ -28,7 +74,7 @@ def sum_bounds(program: Program, kinds: Kinds) -> dict[str, tuple[int, int]]:
     return found
 
 
-def key_bounds(program: Program, kinds: Kinds) -> dict[str, KeyLimits]:
+def _key_bounds(program: Program, kinds: Kinds) -> dict[str, KeyLimits]:
     """Of the keys that a user sees and that could leave their columns."""
     found = {}
     for view, of in key_limits(program).items():
@@ -45,23 +91,5 @@ def _may_leave(kind: Kind, limit: Limit) -> TypeGuard[Exact]:
     return high < (1 << kind.bits) - 1 or low > -(1 << kind.bits)
 
 
-def bounds_text(bounds: tuple[int, int]) -> str:
+def _bounds_text(bounds: tuple[int, int]) -> str:
     return ", ".join(integer(n, Exact(0, WIDEST)) for n in bounds)
-
-
-def key_checks(nest: Nest, found: MapLayout, member: Member, entry: str) -> list[str]:
-    """For what a user sees of an entry's key, a C++ expression that reports what its column cannot show."""
-    if member.view not in nest.key_limits:
-        return []
-    view, terms = view_constant(member.view), nest.terms
-    fields = zip(nest.columns[member.view], found.key, strict=True)
-    scope = {n: nest.column(f"{member_of(entry)}key", f) for n, f in fields}
-    checks = []
-    for term, limit in nest.key_limits[member.view].items():
-        terms.view = view
-        value = terms.factor(Factor(term, True, False), scope)
-        if isinstance(value.kind, Exact):
-            checks.append(f"within(faults, {view}, {value.text}, {bounds_text(limit.units(value.kind.scale))})")
-        else:
-            checks.append(terms.bounded(value).text)
-    return checks

@@ -2,45 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import reduce
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from viewlet.algebra.query import Compare, View
-from viewlet.algebra.terms import Op, Term, Var, free
-from viewlet.engines.native.emit.layout import MapLayout, Member, OrderLayout
-from viewlet.engines.native.emit.terms import Cpp, Scope, type_of
-from viewlet.loops.monotone import keeps_order
+from viewlet.algebra.query import View
+from viewlet.engines.native.emit.context import Body, Context
+from viewlet.engines.native.emit.keys import column
+from viewlet.engines.native.emit.layout import Field, MapLayout, Member, OrderLayout
+from viewlet.engines.native.emit.lookups import Lookups
+from viewlet.engines.native.emit.pointers import AtHand, Pointer, Spot
+from viewlet.engines.native.emit.ranges import Ranges
+from viewlet.engines.native.emit.reads import Reads
+from viewlet.engines.native.emit.totals import Totals
+from viewlet.engines.native.emit.values import Cpp, Scope, tree_key, type_of
 from viewlet.loops.names import renamed, renamed_order
-from viewlet.loops.steps import Block, Cut, EachSlice, Extremum, InRun, Loop, Order, RangeSum, Runs, Step
-from viewlet.program.kinds import BOOLEAN, Exact, Kind, key_kind
-
-if TYPE_CHECKING:
-    from viewlet.engines.native.emit.nest import AtHand, Nest
+from viewlet.loops.steps import Block, EachSlice, Extremum, InRun, Loop, RangeSum, Runs, Step
+from viewlet.program.kinds import key_kind
 
 
-# How a key stands to a value, by the operator between them; the opposite; and which of them hold from some key on.
-SIDES = {">": "ABOVE", ">=": "FROM", "<": "BELOW", "<=": "UP_TO"}
-MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
-OPPOSITE = {"ABOVE": "UP_TO", "FROM": "BELOW", "BELOW": "FROM", "UP_TO": "ABOVE"}
+@dataclass(frozen=True)
+class Read:
+    """A read of a view in order: where its entries are, and the column that they are ordered by."""
 
+    source: View
+    order: OrderLayout
+    found: MapLayout
+    member: Member
 
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """On a key: C++ that says whether it holds. ``bound``: the side of a value that is all it says, and that in C++."""
-
-    text: str
-    bound: tuple[str, str] | None
+    @property
+    def by(self) -> Field:
+        return self.found.key[self.order.key_at]
 
 
 @dataclass(frozen=True)
 class OrderedReads:
-    """Writes the ordered reads of one function."""
+    """Writes the ordered reads of one function; ``body`` writes what is done with a slice."""
 
-    nest: Nest
-    orders_of_runs: dict[str, OrderLayout] = field(default_factory=dict)  # by the C++ name of the runs
+    context: Context
+    lookups: Lookups
+    reads: Reads
+    totals: Totals
+    ranges: Ranges
+    body: Body
 
     def step(self, step: RangeSum | Runs | Extremum, scope: dict[str, Cpp], at_hand: AtHand) -> None:
         match step:
@@ -57,265 +61,139 @@ class OrderedReads:
         """What range sums must have in common to be added up in one descent."""
         if not isinstance(step, RangeSum):
             return None
-        order, _ = self.order(step.source, step.bound, step.order.key)
+        read = self.read(step.source, step.bound, step.order.key)
         inner = [cut.inner for cuts in step.order.ranges for cut in cuts if isinstance(cut, InRun)]
         names = {step.order.key: "§"} | {v: f"§{i}" for i, v in enumerate(dict.fromkeys(inner))}
         given = tuple(v if v in step.bound else None for v in step.source.outputs)
-        return order.name, given, renamed_order(step.order, names)
+        return read.order.name, given, renamed_order(step.order, names)
 
     def range_sums(self, steps: list[RangeSum], scope: dict[str, Cpp], at_hand: AtHand) -> None:
         """Sums over the same ranges of one tree."""
-        nest, first = self.nest, steps[0]
-        order, found = self.order(first.source, first.bound, first.order.key)
+        out, terms, first = self.context.out, self.context.terms, steps[0]
+        read = self.read(first.source, first.bound, first.order.key)
         totals: dict[int, Cpp] = {}  # by lane
         for step in steps:
-            lane = order.lane(self.member(step.source))
-            if lane in totals:
-                scope[step.var] = totals[lane]
-                continue
-            nest.total(step.var, scope)
-            totals[lane] = scope[step.var]
-            nest.untouched.pop(totals[lane].text, None)
-        tree = self.tree(first.source, first.bound, order, found, scope, at_hand)
-        wanted = ", ".join(map(str, totals))
+            lane = read.order.lane(self.context.layout[step.source.name][1])
+            if lane not in totals:
+                totals[lane] = self.totals.declare(step.var, scope)
+            scope[step.var] = totals[lane]
+        tree = self.tree(read, scope, at_hand)
+        wanted, into = ", ".join(map(str, totals)), ", ".join(t.text for t in totals.values())
         with self.given(tree):
-            for up, down in self.ranges(first.source, first.order, order, found, scope):
-                into = f"faults, {nest.terms.view}, {up}, {down}, {', '.join(t.text for t in totals.values())}"
-                nest.out.add(f"{tree}->sum<{wanted}>({into});")
-
-    def ranges(
-        self, source: View, order: Order, laid_out: OrderLayout, found: MapLayout, scope: Mapping[str, Cpp]
-    ) -> Iterator[tuple[str, str]]:
-        """The two bounds of each range, inside loops over the runs that it is about."""
-        nest = self.nest
-        field = found.key[source.outputs.index(order.key)]
-        key = nest.fresh(order.key)
-        inside = {**scope, order.key: Cpp(key, field.kind)}
-        for cuts in order.ranges:
-            up, down, depth = list[Condition](), list[Condition](), nest.out.depth
-            for cut in cuts:
-                self.note_odd_keys(cut, order.key, laid_out, scope)
-                if isinstance(cut, InRun):
-                    begun, ended = self.run(cut, order.key, inside)
-                    (up if cut.up else down).append(begun)
-                    (down if cut.up else up).append(ended)
-                else:
-                    (up if cut.up else down).append(self.condition(cut, order.key, inside))
-            yield self.predicate(key, tree_key(field.kind), up), self.predicate(key, tree_key(field.kind), down)
-            while nest.out.depth > depth:
-                nest.out.depth -= 1
-                nest.out.add("}")
-
-    def note_odd_keys(self, cut: Cut | InRun, key: str, order: OrderLayout, scope: Scope) -> None:
-        """An order that is searched by what infinite keys or NaN would break takes none."""
-        if isinstance(cut, Cut):
-            order.finite_keys |= not keeps_order(cut.compare, key)
-        elif not (keeps_order(cut.compare, key) and keeps_order(cut.compare, cut.inner)):
-            order.finite_keys = self.orders_of_runs[scope[cut.runs].text].finite_keys = True
-
-    def run(self, cut: InRun, key: str, scope: dict[str, Cpp]) -> tuple[Condition, Condition]:
-        """Opens a loop over runs; the conditions that a key is in the run: [C(inside, k)] and not [C(outside, k)]."""
-        nest, runs = self.nest, scope[cut.runs]
-        run = nest.fresh("run")
-        nest.out.add(f"for (const auto& {run} : {runs.text}) {{")
-        nest.out.depth += 1
-        sides = []
-        for side, holds in (("inside", True), ("outside", False)):
-            inner = {**scope, cut.inner: Cpp(f"{run}.{side}", runs.kind)}
-            text = nest.compared(cut.compare, cut.plain, inner)
-            known = f"!{run}.has_{side} || {text}" if holds else f"!({run}.has_{side} && {text})"
-            bound = self.beside(cut.compare, cut.plain, holds, key, inner, unless=f", !{run}.has_{side}")
-            sides.append(Condition(f"({known})", bound))
-        return sides[0], sides[1]
-
-    def holds(self, cut: Cut, scope: Scope) -> str:
-        text = self.nest.compared(cut.compare, cut.plain, scope)
-        return f"({text})" if cut.holds else f"!({text})"
-
-    def condition(self, cut: Cut, key: str, scope: Scope) -> Condition:
-        left, scope = self.fixed(cut.compare.left, cut.plain, key, scope)
-        right, scope = self.fixed(cut.compare.right, cut.plain, key, scope)
-        cut = replace(cut, compare=Compare(cut.compare.op, left, right))
-        return Condition(self.holds(cut, scope), self.beside(cut.compare, cut.plain, cut.holds, key, scope))
-
-    def fixed(self, term: Term, plain: bool, key: str, scope: Scope) -> tuple[Term, Scope]:
-        """What keys are compared with is computed once."""
-        if not isinstance(term, Op) or key in free(term) or not free(term):
-            return term, scope
-        value, name = self.nest.terms.term(term, scope, plain), self.nest.fresh("limit_of_keys")
-        self.nest.out.add(f"const {value.type} {name} = {value.text};")
-        return Var(f"${name}"), {**scope, f"${name}": Cpp(name, value.kind, value.optional)}
-
-    def beside(
-        self, compare: Compare, plain: bool, holds: bool, key: str, scope: Scope, unless: str = ""
-    ) -> tuple[str, str] | None:
-        """On which side the keys are, and of which value, where keys are just compared with a value like them."""
-        op, left, right = compare.op, compare.left, compare.right
-        if right == Var(key):
-            op, left, right = MIRRORED.get(op, op), right, left
-        if left != Var(key) or key in free(right) or op not in SIDES:
-            return None
-        of, value = (self.nest.terms.term(t, scope, plain) for t in (left, right))
-        if of.optional or value.optional:
-            return None
-        side = SIDES[op] if holds else OPPOSITE[SIDES[op]]
-        match type_of(of.kind), type_of(value.kind):
-            case ("double", "double") | ("i64", "i64") if scale_of(of.kind) == scale_of(value.kind):
-                return side, f"Beside<{type_of(of.kind)}, Side::{side}>{{{value.text}{unless}}}"
-            case ("i64", "i128") if scale_of(of.kind) == scale_of(value.kind) and not unless:
-                return side, f"beside<Side::{side}>({value.text})"
-        return None
-
-    def predicate(self, name: str, type_: str, conditions: list[Condition]) -> str:
-        """Of what is compared alike, the narrower bound decides."""
-        if not conditions:
-            return "Everything{}"
-        bounds = [c.bound for c in conditions if c.bound is not None]
-        if len(bounds) == len(conditions) and len({side for side, _ in bounds}) == 1:
-            return reduce(lambda a, b: f"both({a}, {b})", (text for _, text in bounds))
-        return f"[&]({type_} {name}) {{ return {' && '.join(c.text for c in conditions)}; }}"
+            for up, down in self.ranges.bounds(first.order, read.order, read.by, scope):
+                out.add(f"{tree.member}sum<{wanted}>(faults, {terms.view}, {up}, {down}, {into});")
 
     # -- runs ----------------------------------------------------------------------------------------------------------
 
     def runs(self, step: Runs, scope: dict[str, Cpp], at_hand: AtHand) -> None:
-        nest = self.nest
-        order, found = self.order(step.source, step.bound, step.key)
-        member = self.member(step.source)
-        field = found.key[step.source.outputs.index(step.key)]
-        name, total, holds = nest.fresh(step.var), nest.fresh(step.total), nest.fresh("meets")
-        kind = nest.types[step.total]
-        test = self.holds(step.test, {**scope, step.total: Cpp(total, kind, summed=True)})
-        self.orders_of_runs[name] = order
-        nest.out.add(f"RunList<{tree_key(field.kind)}> {name};")
-        nest.out.add(f"const auto {holds} = [&]({type_of(kind)} {total}) {{ return {test}; }};")
-        tree = self.tree(step.source, step.bound, order, found, scope, at_hand)
-        lane = order.lane(member, "AFTER" if step.after else "BEFORE")
+        context, out = self.context, self.context.out
+        read = self.read(step.source, step.bound, step.key)
+        name, total, holds = context.fresh(step.var), context.fresh(step.total), context.fresh("meets")
+        kind = context.types[step.total]
+        test = self.ranges.holds(step.test, {**scope, step.total: Cpp(total, kind, summed=True)})
+        self.ranges.orders_of_runs[name] = read.order
+        out.add(f"RunList<{tree_key(read.by.kind)}> {name};")
+        out.add(f"const auto {holds} = [&]({type_of(kind)} {total}) {{ return {test}; }};")
+        tree = self.tree(read, scope, at_hand)
+        lane = read.order.lane(read.member, "AFTER" if step.after else "BEFORE")
         after = "true" if step.after else "false"
-        call = f"{tree}->runs<{lane}, {after}>(faults, {nest.terms.view}, {holds}, {name});"
-        nest.out.add(call if tree.startswith("(") else f"if ({tree}) {call}")
-        if not tree.startswith("("):
-            nest.out.add(f"else if ({holds}({{}})) {name}.push({{}});  // no keys: the sum over nothing")
-        scope[step.var] = Cpp(name, key_kind(field.kind))
+        call = f"{tree.member}runs<{lane}, {after}>(faults, {context.terms.view}, {holds}, {name});"
+        out.add(f"if ({tree.text}) {call}" if tree.may_be_null else call)
+        if tree.may_be_null:
+            out.add(f"else if ({holds}({{}})) {name}.push({{}});  // no keys: the sum over nothing")
+        scope[step.var] = Cpp(name, key_kind(read.by.kind))
 
     # -- loops ---------------------------------------------------------------------------------------------------------
 
-    def each_slice(self, steps: list[EachSlice], scope: Mapping[str, Cpp], at_hand: AtHand) -> None:
+    def each_slice(self, steps: list[EachSlice], scope: Scope, at_hand: AtHand) -> None:
         """The slices of one index; what several steps do with them is done together."""
-        nest, first = self.nest, steps[0]
-        source, names = first.source, first.source.outputs
-        at = self.slice_of(first)
-        order, found = self.order(source, frozenset(names[i] for i in at), first.key)
+        first, names = steps[0], steps[0].source.outputs
+        at = _slice_of(first)
+        read = self.read(first.source, frozenset(names[i] for i in at), first.key)
+        order, found = read.order, read.found
         given = tuple(i for i in at if names[i] in first.bound)
-        entry = nest.fresh(f"{found.name}_slice")
-        with nest.representable(found, names, given, scope) as key:
+        entry = self.context.fresh(f"{found.name}_slice")
+        with self.lookups.representable(found, names, given, scope) as key:
+            slices = f"{order.name}.slices.all()"
             if given:
-                probe = ", ".join(f".{found.key[i].name} = {key[i]}" for i in given)
-                index = order.slice_index(tuple(at.index(i) for i in given))
-                head = f"auto* {entry} : {order.name}.slices.slice<{index}>({{{probe}}})"
-            else:
-                head = f"auto* {entry} : {order.name}.slices.all()"
-            with nest.out.inside(f"for ({head})"):
-                columns = {names[i]: nest.column(f"{entry}->key", found.key[i]) for i in at if i not in given}
-                nest.loops += 1
-                tree = {(order.name, tuple(names[i] for i in at)): f"(&{entry}->values.tree)"}
-                nest.block(self.together(steps), {**scope, **columns}, {**at_hand, **tree})
-                nest.loops -= 1
-
-    def slice_of(self, step: EachSlice) -> tuple[int, ...]:
-        names = step.source.outputs
-        return tuple(i for i, n in enumerate(names) if n != step.key and n not in step.summed)
+                probe = ", ".join(f".{found.key[i].name} = {key[i].text}" for i in given)
+                slices = f"{order.name}.slices.slice<{order.slice_index(tuple(map(at.index, given)))}>({{{probe}}})"
+            with self.context.out.loop(f"for (auto* {entry} : {slices})", lookups=1 if given else 0):
+                columns = {names[i]: column(f"{entry}->key", found.key[i]) for i in at if i not in given}
+                tree = {Spot(order.name, tuple(names[i] for i in at)): Pointer(f"(&{entry}->values.tree)")}
+                self.body(_together(steps), {**scope, **columns}, {**at_hand, **tree})
 
     def slices_alike(self, step: EachSlice) -> object:
         names = step.source.outputs
-        order, _ = self.order(step.source, frozenset(names[i] for i in self.slice_of(step)), step.key)
-        return order.name, tuple(n if n in step.bound else None for n in names)
+        read = self.read(step.source, frozenset(names[i] for i in _slice_of(step)), step.key)
+        return read.order.name, tuple(n if n in step.bound else None for n in names)
 
-    def together(self, steps: list[EachSlice]) -> Block:
-        first, body = steps[0], steps[0].body
-        for step in steps[1:]:
-            body += renamed(step.body, dict(zip(step.source.outputs, first.source.outputs, strict=True)))
-        return body
-
-    def loop(self, step: Loop, scope: Mapping[str, Cpp], at_hand: AtHand) -> None:
+    def loop(self, step: Loop, scope: Scope, at_hand: AtHand) -> None:
         """The entries in the ranges of a loop."""
-        nest = self.nest
         assert isinstance(step.source, View)
         assert step.order is not None
-        order, found = self.order(step.source, step.bound, step.order.key)
-        order.lane(self.member(step.source))
-        tree = self.tree(step.source, step.bound, order, found, scope, at_hand)
-        entry, turn = nest.fresh(found.name), nest.fresh("turn")
-        nest.loops += 1
+        out, read = self.context.out, self.read(step.source, step.bound, step.order.key)
+        read.order.lane(read.member)
+        tree = self.tree(read, scope, at_hand)
+        map_name, entry, turn = read.found.name, self.context.fresh(read.found.name), self.context.fresh("turn")
         with self.given(tree):
-            with nest.out.inside(f"const auto {turn} = [&](auto* {entry})"):
-                nest.turn(step, found, entry, scope, at_hand)
-            nest.out.lines[-1] += ";"
-            for up, down in self.ranges(step.source, step.order, order, found, scope):
-                nest.out.add(f"for (u32 id : {tree}->range({up}, {down})) {turn}(&{found.name}.named(id));")
-        nest.loops -= 1
+            with out.loop(f"const auto {turn} = [&](auto* {entry})", end="};"):
+                self.reads.turn(step, read.found, Pointer(entry), scope, at_hand)
+            for up, down in self.ranges.bounds(step.order, read.order, read.by, scope):
+                out.add(f"for (u32 id : {tree.member}range({up}, {down})) {turn}(&{map_name}.named(id));")
 
     def extremum(self, step: Extremum, scope: dict[str, Cpp], at_hand: AtHand) -> None:
         """An order of its own for the view: others of the map may have entries where it has none."""
-        nest = self.nest
-        order, found = self.order(step.source, step.bound, step.key, alone=True)
-        order.lane(self.member(step.source))
-        field = found.key[step.source.outputs.index(step.key)]
-        tree = self.tree(step.source, step.bound, order, found, scope, at_hand)
-        name, type_ = nest.fresh(step.var), type_of(field.kind)
-        nest.out.add(f"Opt<{type_}> {name};")
-        there = f"!{tree}->is_empty()" if tree.startswith("(") else f"{tree} && !{tree}->is_empty()"
-        entry = f"{found.name}.named({tree}->{'greatest' if step.greatest else 'least'}())"
-        nest.out.add(f"if ({there}) {name} = {entry}.key.{field.name};")
-        scope[step.var] = Cpp(name, field.kind, optional=True)
+        read = self.read(step.source, step.bound, step.key, alone=True)
+        read.order.lane(read.member)
+        tree = self.tree(read, scope, at_hand)
+        name, by = self.context.fresh(step.var), read.by
+        self.context.out.add(f"Opt<{type_of(by.kind)}> {name};")
+        there = f"{tree.text} && " if tree.may_be_null else ""
+        entry = f"{read.found.name}.named({tree.member}{'greatest' if step.greatest else 'least'}())"
+        self.context.out.add(f"if ({there}!{tree.member}is_empty()) {name} = {entry}.key.{by.name};")
+        scope[step.var] = Cpp(name, by.kind, optional=True)
 
     # -- trees ---------------------------------------------------------------------------------------------------------
 
-    def member(self, source: View) -> Member:
-        return self.nest.layout[source.name][1]
-
-    def order(
-        self, source: View, bound: frozenset[str], key: str, alone: bool = False
-    ) -> tuple[OrderLayout, MapLayout]:
-        found, member = self.nest.layout[source.name]
+    def read(self, source: View, bound: frozenset[str], key: str, alone: bool = False) -> Read:
+        found, member = self.context.layout[source.name]
         at = tuple(i for i, n in enumerate(source.outputs) if n in bound)
-        return found.order(at, source.outputs.index(key), member if alone else None), found
+        order = found.order(at, source.outputs.index(key), member if alone else None)
+        return Read(source, order, found, member)
 
-    def tree(
-        self,
-        source: View,
-        bound: frozenset[str],
-        order: OrderLayout,
-        found: MapLayout,
-        scope: Mapping[str, Cpp],
-        at_hand: AtHand,
-    ) -> str:
-        """A pointer to the tree of a slice: in brackets where it is one for sure, else a name that may be null."""
-        nest, names = self.nest, source.outputs
+    def tree(self, read: Read, scope: Scope, at_hand: AtHand) -> Pointer:
+        """The tree of a slice."""
+        order, names, out = read.order, read.source.outputs, self.context.out
         if not order.slice_at:
-            return f"(&{order.name}.only())"
-        at = at_hand.get((order.name, tuple(names[i] for i in order.slice_at)))
-        if at is not None:
-            return at
-        name = nest.fresh("tree")
-        nest.out.add(f"{order.type_name}::Tree* {name}{{}};")
-        with nest.representable(found, names, order.slice_at, scope) as key:
-            slice_ = ", ".join(key[i] for i in order.slice_at)
-            nest.out.add(f"{name} = {order.name}.find({{{slice_}}});")
-        return name
+            return Pointer(f"(&{order.name}.only())")
+        known = at_hand.get(Spot(order.name, tuple(names[i] for i in order.slice_at)))
+        if known is not None:
+            return known
+        name = self.context.fresh("tree")
+        out.add(f"{order.type_name}::Tree* {name}{{}};")
+        with self.lookups.representable(read.found, names, order.slice_at, scope) as key:
+            slice_ = ", ".join(key[i].text for i in order.slice_at)
+            out.add(f"{name} = {order.name}.find({{{slice_}}});", lookups=1)
+        return Pointer(name, may_be_null=True)
 
     @contextmanager
-    def given(self, tree: str) -> Iterator[None]:
-        if tree.startswith("("):
+    def given(self, tree: Pointer) -> Iterator[None]:
+        """Where there is a tree."""
+        if not tree.may_be_null:
             yield
-        else:
-            with self.nest.out.inside(f"if ({tree})"):
-                yield
+            return
+        with self.context.out.inside(f"if ({tree.text})"):
+            yield
 
 
-def tree_key(kind: Kind) -> str:
-    """How a tree holds a key: a truth value as 0 or 1."""
-    return "i64" if kind == BOOLEAN else type_of(kind)
+def _slice_of(step: EachSlice) -> tuple[int, ...]:
+    names = step.source.outputs
+    return tuple(i for i, n in enumerate(names) if n != step.key and n not in step.summed)
 
 
-def scale_of(kind: Kind) -> int:
-    return kind.scale if isinstance(kind, Exact) else 0
+def _together(steps: list[EachSlice]) -> Block:
+    first, body = steps[0], steps[0].body
+    for step in steps[1:]:
+        body += renamed(step.body, dict(zip(step.source.outputs, first.source.outputs, strict=True)))
+    return body

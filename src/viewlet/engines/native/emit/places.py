@@ -1,33 +1,47 @@
-"""The entries of maps that C++ points to: their members, and those that several statements of a function use."""
+"""Entries that several statements of a function use: each is looked up once."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from viewlet.engines.native.emit.nest import Nest
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 
-def member_of(entry: str) -> str:
-    """What a member's name follows; ``entry`` is a pointer."""
-    return f"{entry[1:]}." if entry.startswith("&") else f"{entry}->"
+@dataclass
+class Place:
+    """An entry of a map; ``name`` is that of the C++ object that looks it up once, where one does."""
+
+    map_name: str
+    key: str
+    uses: int = 0
+    name: str = ""
+
+    @property
+    def found(self) -> str:
+        return f"{self.name}.find()" if self.name else f"{self.map_name}.find({self.key})"
+
+    @property
+    def made(self) -> str:
+        return f"{self.name}.make()" if self.name else f"{self.map_name}.at({self.key})"
 
 
-def reference(entry: str) -> str:
-    """What a pointer points to."""
-    return entry[1:] if entry.startswith("&") else f"*{entry}"
+@dataclass
+class Places:
+    """The entries whose keys the event alone gives. Which of them is used twice is known when all is written."""
+
+    known: dict[tuple[str, str], Place] = field(default_factory=dict)
+
+    def at(self, map_name: str, key: str) -> Place:
+        place = self.known.setdefault((map_name, key), Place(map_name, key))
+        place.uses += 1
+        return place
+
+    def declared(self, fresh: Callable[[str], str]) -> list[str]:
+        """C++ for those that are used more than once; the name says of which map."""
+        shared = [place for place in self.known.values() if place.uses > 1]
+        for place in shared:
+            place.name = fresh(f"{place.map_name}_here")
+        return [declaration(place) for place in shared]
 
 
-def resolve_places(nest: Nest) -> list[str]:
-    """An entry that several statements use is looked up once; the name says of which map and where."""
-    text = "\n".join(nest.out.lines)
-    declared = []
-    for (map_name, key), token in nest.places.items():
-        if text.count(token) == 1:
-            text = text.replace(f"{token}.find()", f"{map_name}.find({key})")
-            text = text.replace(f"{token}.make()", f"{map_name}.at({key})")
-        else:
-            name = nest.fresh(f"{map_name}_here")
-            declared.append(f"    Place {name}({map_name}, {key});")
-            text = text.replace(token, name)
-    return declared + text.split("\n")
+def declaration(place: Place) -> str:
+    return f"Place {place.name}({place.map_name}, {place.key});"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from viewlet.algebra.query import View
+from viewlet.engines.native.emit.keys import column
 from viewlet.engines.native.emit.layout import index_slices
+from viewlet.engines.native.emit.lines import Code
 from viewlet.engines.native.emit.nest import Nest
-from viewlet.engines.native.emit.terms import Cpp, Scope, Terms
+from viewlet.engines.native.emit.terms import Terms
 from viewlet.engines.native.emit.triggers import Triggers
+from viewlet.engines.native.emit.values import Cpp, Scope
 from viewlet.loops.lower import Scope as Bound
 from viewlet.loops.steps import Block, Emit, Extremum, Product
 from viewlet.program.kinds import BOOLEAN, COUNT, DOUBLE, NULL, TEXT, Exact, Inexact, Kind, Unfit
@@ -26,19 +29,19 @@ def is_one_pass(result: Result) -> bool:
     return result.rows is None or isinstance(result.rows, View)
 
 
-def reader(triggers: Triggers, result: Result) -> list[str] | None:
+def reader(triggers: Triggers, result: Result) -> Code | None:
     """The body of ``read_…``; None where the rows are more than the entries of one view, or a column is no cell."""
     if not is_one_pass(result):
         return None
     nest = triggers.nest()
-    nest.names |= {"out", "program"}
+    nest.context.names |= {"out", "program"}
     try:
         block = row_block(triggers, result)
         triggers.put_in_order(nest, block)
         nest.statement(block, {}, lambda steps, scope, _: _row(nest, triggers.terms, result, steps[0], scope))
     except Unfit:
         return None
-    return nest.out.lines
+    return nest.code()
 
 
 def _is_looked_up(triggers: Triggers, result: Result) -> bool:
@@ -47,18 +50,18 @@ def _is_looked_up(triggers: Triggers, result: Result) -> bool:
     return has_keys and bool(result.extremes)
 
 
-def reader_of_one(triggers: Triggers, result: Result) -> tuple[str, list[str]] | None:
+def reader_of_one(triggers: Triggers, result: Result) -> tuple[str, Code] | None:
     """The type of a key, and the body of the ``read_…`` that takes the row of one; None where nobody asks for it."""
     if not _is_looked_up(triggers, result):
         return None
     assert isinstance(result.rows, View)
     nest, (found, _) = triggers.nest(), triggers.layout[result.rows.name]
-    nest.names |= {"out", "program", "given"}
-    scope = {v: nest.column("given", f) for v, f in zip(result.rows.outputs, found.key, strict=True)}
+    nest.context.names |= {"out", "program", "given"}
+    scope = {v: column("given", f) for v, f in zip(result.rows.outputs, found.key, strict=True)}
     block = row_block(triggers, result, key_variables(result))
     triggers.put_in_order(nest, block)
     nest.statement(block, scope, lambda steps, scope, _: _row(nest, triggers.terms, result, steps[0], scope))
-    return f"{found.type_name}Key", nest.out.lines
+    return f"{found.type_name}Key", nest.code()
 
 
 def key_variables(result: Result) -> frozenset[str]:
@@ -94,8 +97,8 @@ def _row(nest: Nest, terms: Terms, result: Result, step: Emit, scope: Scope) -> 
 
 
 def _columns(nest: Nest, terms: Terms, result: Result, step: Emit, scope: Scope) -> None:
-    for i, column in enumerate(result.columns):
-        value = cell(terms, terms.term(column.term, scope, False), column.type)
+    for i, shown in enumerate(result.columns):
+        value = cell(terms, terms.term(shown.term, scope, False), shown.type)
         nest.out.add(f"out.null({i});" if value is None else f"out.put({i}, {value.text});")
     if not result.distinct:
         nest.out.add(f"out.weight({weight(terms, step, scope)});")

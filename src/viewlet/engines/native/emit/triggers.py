@@ -5,53 +5,47 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import count
 
-from viewlet.engines.native.emit.keys import each_entry, view_constant
-from viewlet.engines.native.emit.layout import (
-    Field,
-    Layout,
-    MapLayout,
-    Member,
-    index_slices,
-    named,
-    ordered_maps,
-    plain,
-)
-from viewlet.engines.native.emit.nest import Change, Nest, Sink, Temporary
-from viewlet.engines.native.emit.places import member_of, resolve_places
-from viewlet.engines.native.emit.terms import Cpp, Scope, Terms, type_of
+from viewlet.engines.native.emit.caches import Caches
+from viewlet.engines.native.emit.changes import ENTRY, Change
+from viewlet.engines.native.emit.context import Context, Shared, Temporary
+from viewlet.engines.native.emit.identifiers import named, plain
+from viewlet.engines.native.emit.keys import column, each_entry, view_constant
+from viewlet.engines.native.emit.layout import Field, Layout, MapLayout, Member, index_slices, ordered_maps
+from viewlet.engines.native.emit.lines import Code
+from viewlet.engines.native.emit.nest import Nest, Sink
+from viewlet.engines.native.emit.pointers import Pointer, only_entry
+from viewlet.engines.native.emit.terms import Terms
+from viewlet.engines.native.emit.values import Cpp, Scope, value_type
 from viewlet.loops.fuse import Turn
-from viewlet.loops.infer import Kinds
 from viewlet.loops.lower import Lowering
 from viewlet.loops.pipeline import SIGN, Plan, fill_block, plan
 from viewlet.loops.steps import Block, Emit
-from viewlet.program.kinds import ONE, REAL, Kind
-from viewlet.program.limits import KeyLimits
+from viewlet.program.kinds import ONE
 from viewlet.program.text import statement_to_text
 from viewlet.program.trigger import Program, Statement, Trigger, ViewDefinition
 
 
 @dataclass
 class Triggers:
-    """Writes the functions of a program; ``temporaries`` are the maps that they turned out to need."""
+    """Writes the functions of a program."""
 
     program: Program
-    layout: Layout
-    kinds: Kinds
     lowering: Lowering
-    limits: Mapping[str, tuple[int, int]]
-    key_limits: Mapping[str, KeyLimits]
-    terms: Terms = field(default_factory=Terms)
-    temporaries: list[Temporary] = field(default_factory=list)
+    shared: Shared
     plans: dict[tuple[str, str, bool], Plan] = field(default_factory=dict)
     fills: dict[str, Block] = field(default_factory=dict)
-    groups: Iterator[int] = field(default_factory=count)
 
-    def nest(self, params: tuple[str, ...] = ()) -> Nest:
-        columns = {v.name: v.outputs for v in self.program.views}
-        shared = self.layout, self.kinds, self.terms, self.temporaries, self.groups, self.limits, self.key_limits
-        return Nest(*shared, columns, frozenset(params))
+    @property
+    def layout(self) -> Layout:
+        return self.shared.layout
+
+    @property
+    def terms(self) -> Terms:
+        return self.shared.terms
+
+    def nest(self, params: tuple[str, ...] = (), deleting: bool = False) -> Nest:
+        return Nest(Context(self.shared, frozenset(params), deleting))
 
     def plan(self, trigger: Trigger, signed: bool) -> Plan:
         """What a trigger does, and in which order; the maps get the indexes that it goes through."""
@@ -66,48 +60,54 @@ class Triggers:
             self.plans[key] = found
         return self.plans[key]
 
-    def trigger(self, trigger: Trigger, fields: tuple[Field, ...], signed: bool) -> list[str]:
+    def trigger(self, trigger: Trigger, fields: tuple[Field, ...], signed: bool) -> Code:
         """The body of the function for one event, or with a ``sign`` for an event and its opposite."""
         params = trigger.event.params
         planned = self.plan(trigger, signed)
         first, turns = planned.first, planned.turns
-        nest = self.nest(params)
-        scope = {p: nest.column("event", f) for p, f in zip(params, fields, strict=True)}
+        nest = self.nest(params, deleting=not signed and trigger.event.kind == "-")
+        scope = {p: column("event", f) for p, f in zip(params, fields, strict=True)}
         if signed:
             scope[SIGN] = Cpp("sign", ONE, counts=True)
-        nest.deleting = not signed and trigger.event.kind == "-"
         if first:
             self.terms.view = view_constant(trigger.statements[0].target.name)
             nest.out.add("// what several statements add up")
             self.put_in_order(nest, first)
-            scope |= nest.totals(first, scope)
+            scope |= nest.totals_of(first, scope)
         alone = [(i, turn) for i, turn in enumerate(turns) if turn.collect and not replaces(turn)]
         collected = {i: self.temporaries_of(i, trigger, turn) for i, turn in alone}
-        replaced = replaced_together(turns)
-        for i, turn in enumerate(turns):
-            if i in collected and turn.statements[0].buffered:
+        for i, turn in alone:
+            if turn.statements[0].buffered:
                 self.evaluate(nest, turn, collected[i], scope)
+        replaced = replaced_together(turns)
         for i, turn in enumerate(turns):
             if i in replaced:
                 self.replace(nest, replaced[i], params, scope)
-            if replaces(turn):
-                continue
-            self.comment(nest, turn, params)
-            self.terms.view = view_constant(turn.statements[0].target.name)
-            if not turn.collect:
-                self.put_in_order(nest, turn.block)
-                nest.statement(turn.block, scope, nest.add_to_view)
-                continue
-            if not turn.statements[0].buffered:
-                self.evaluate(nest, turn, collected[i], scope)
-            for statement in turn.statements:
-                self.apply(nest, statement, collected[i][statement.target.name], scope)
+            if not replaces(turn):
+                self.comment(nest, turn, params)
+                self.turn(nest, turn, collected.get(i, {}), scope)
+        self.sweep(nest)
+        return nest.code()
+
+    def turn(self, nest: Nest, turn: Turn, collected: Mapping[str, Temporary], scope: Scope) -> None:
+        """One pass: its changes go into the views at once, or when all of them are there."""
+        self.terms.view = view_constant(turn.statements[0].target.name)
+        if not turn.collect:
+            self.put_in_order(nest, turn.block)
+            nest.statement(turn.block, scope, nest.changes.add_to_view, in_place=True)
+            return
+        if not turn.statements[0].buffered:
+            self.evaluate(nest, turn, collected, scope)
+        for statement in turn.statements:
+            self.apply(nest, statement, collected[statement.target.name], scope)
+
+    def sweep(self, nest: Nest) -> None:
+        """At the end orders are up to date, and entries that became nothing are erased."""
         for found in self.layout.maps:
-            if found.orders and found.name in nest.written:
+            if found.orders and found.name in nest.context.written:
                 nest.out.add(f"{named('order', found.name)}(true);")
-        for name in sorted(nest.written):
+        for name in sorted(nest.context.written):
             nest.out.add(f"{name}.sweep();")
-        return resolve_places(nest)
 
     def put_in_order(self, nest: Nest, block: Block) -> None:
         """Before a map is read in order, its trees learn what changed."""
@@ -133,28 +133,25 @@ class Triggers:
                 targets.setdefault(found.name, (found, []))[1].append(member)
         for found, members in targets.values():
             with self.each(nest, found) as entry:
-                nest.note(found, members, entry)
+                nest.changes.note(found, members, entry)
                 for member in members:
-                    self.clear(nest, member, entry)
+                    nest.changes.clear(member, entry)
         for turn in turns:
             self.terms.view = view_constant(turn.statements[0].target.name)
-            nest.statement(turn.block, scope, nest.add_to_replaced)
+            nest.statement(turn.block, scope, nest.changes.add_to_replaced, in_place=True)
         for found, members in targets.values():
             with self.each(nest, found) as entry:
-                nest.settle(found, members, entry)
+                nest.changes.settle(found, members, entry)
 
     @contextmanager
-    def each(self, nest: Nest, found: MapLayout) -> Iterator[str]:
+    def each(self, nest: Nest, found: MapLayout) -> Iterator[Pointer]:
+        """For each entry of a map."""
         if found.is_single:
-            yield f"&{found.name}.only"
+            yield only_entry(found.name)
             return
-        entry = nest.fresh(found.name)
+        entry = nest.context.fresh(found.name)
         with nest.out.inside(f"for ({each_entry(found, entry, (), {})})"):
-            yield entry
-
-    def clear(self, nest: Nest, member: Member, entry: str) -> None:
-        slot = f"{member_of(entry)}values.{member.name}"
-        nest.out.add(f"{slot}.clear();" if member.kind == REAL else f"{slot} = 0;")
+            yield Pointer(entry)
 
     # -- changes that are complete before they are applied -------------------------------------------------------------
 
@@ -170,7 +167,7 @@ class Triggers:
         )
         temporary = Temporary(name, found.key, member.kind)
         if found.key:
-            self.temporaries.append(temporary)
+            self.shared.temporaries.append(temporary)
         return temporary
 
     def evaluate(self, nest: Nest, turn: Turn, into: Mapping[str, Temporary], scope: Scope) -> None:
@@ -187,109 +184,58 @@ class Triggers:
         def collect(steps: list[Emit], inside: Scope, _: object) -> None:
             for step in steps:
                 self.terms.view = view_constant(step.view)
-                nest.collect(into[step.view], inputs + step.key, step.product, inside, finite=finite)
+                nest.changes.collect(into[step.view], inputs + step.key, step.product, inside, finite=finite)
 
         if not inputs:
             nest.statement(turn.block, scope, collect)
             return
         started = into[statement.target.name]
         nest.out.add(f"const i64 started_{started.name} = ++now;")
-        with self.held(nest, found, statement, started, scope) as given:
+        with Caches(nest.context, nest.changes).held(found, statement, started, scope) as (_, given):
             nest.statement(turn.block, {**scope, **given}, collect)
-
-    @contextmanager
-    def held(
-        self, nest: Nest, found: MapLayout, statement: Statement, into: Temporary, scope: Scope
-    ) -> Iterator[dict[str, Cpp]]:
-        """foreach x⃗_in do: over what a view cache held when the refresh began, where it agrees with the event."""
-        entry, of = nest.fresh("held"), named("held", found.name)
-        each = f"auto* {entry} = {of}.first(); {entry}; {entry} = {of}.next({entry})"
-        tests = [f"{entry}->values.there", f"{entry}->values.born < started_{into.name}"]
-        given = {}
-        for name, column in zip(statement.target.inputs, found.key, strict=False):
-            value = nest.column(f"{entry}->key", column)
-            if name in scope:
-                tests.append(nest.identical(scope[name], value))
-            given[name] = value
-        with nest.out.inside(f"for ({each})"), nest.out.inside(f"if ({' && '.join(tests)})"):
-            yield given
 
     def apply(self, nest: Nest, statement: Statement, into: Temporary, scope: Scope) -> None:
         found, member = self.layout[statement.target.name]
         self.terms.view = view_constant(member.view)
         if found.inputs:
-            self.refresh_cache(nest, statement, into, scope)
+            Caches(nest.context, nest.changes).refresh(statement, into, scope)
         if found.is_single:
             self.apply_single(nest, found, member, statement, into)
             return
         if statement.op == ":=" and not found.inputs:
-            e = nest.fresh("old")
+            e = nest.context.fresh("old")
             with nest.out.inside(f"for (auto* {e} = {found.name}.first(); {e}; {e} = {found.name}.next({e}))"):
-                self.erase(nest, found, member, e)
-        c = nest.fresh("collected")
+                nest.changes.erase(found, member, Pointer(e))
+        c = nest.context.fresh("collected")
         with (
             nest.out.inside(f"for (auto* {c} = {into.name}.first(); {c}; {c} = {into.name}.next({c}))"),
             nest.out.inside(f"if (!is_zero({c}->values.sum))"),
         ):
-            nest.out.add(f"auto& entry = {found.name}.at({{{', '.join(f'{c}->key.{f.name}' for f in found.key)}}});")
-            nest.increase(found, member, "&entry", Change(f"{c}->values.sum"))
+            key = ", ".join(f"{c}->key.{f.name}" for f in found.key)
+            nest.out.add(f"auto& {ENTRY.text} = {found.name}.at({{{key}}});", lookups=1)
+            nest.changes.increase(found, member, ENTRY, Change(f"{c}->values.sum"))
 
     def apply_single(self, nest: Nest, found: MapLayout, member: Member, statement: Statement, into: Temporary) -> None:
+        entry = only_entry(found.name)
         if statement.op == ":=":
-            slot = f"{found.name}.only.values.{member.name}"
-            nest.note(found, [member], f"&{found.name}.only")
-            nest.out.add(f"{slot}.clear();" if into.kind == REAL else f"{slot} = 0;")
-        nest.increase(found, member, f"&{found.name}.only", Change(into.name))
-
-    def erase(self, nest: Nest, found: MapLayout, member: Member, entry: str) -> None:
-        slot = f"{entry}->values.{member.name}"
-        nest.note(found, [member], entry)
-        nest.out.add(f"{slot}.clear();" if member.kind == REAL else f"{slot} = 0;")
-        nest.out.add(f"{found.name}.doubt(*{entry});")
-        if found.orders:
-            nest.out.add(f"{found.name}.touch(*{entry});")
-        nest.written.add(found.name)
+            nest.changes.note(found, [member], entry)
+            nest.changes.clear(member, entry)
+        nest.changes.increase(found, member, entry, Change(into.name))
 
     # -- view caches ---------------------------------------------------------------------------------------------------
 
-    def refresh_cache(self, nest: Nest, statement: Statement, into: Temporary, scope: Scope) -> None:
-        """What came in since the refresh began missed it and is dropped; it is filled again when read."""
-        found, member = self.layout[statement.target.name]
-        h, held = nest.fresh("late"), named("held", found.name)
-        with (
-            nest.out.inside(f"for (auto* {h} = {held}.first(); {h}; {h} = {held}.next({h}))"),
-            nest.out.inside(f"if ({h}->values.born > started_{into.name})"),
-        ):
-            self.erase_slice(nest, found, member, h)
-            nest.out.add(f"{h}->values.there = false;")
-            nest.out.add(f"{held}.doubt(*{h});")
-        nest.written.add(held)
-        if statement.op == ":=":
-            with self.held(nest, found, statement, into, scope) as given:
-                entry = next(iter(given.values())).text.split("->")[0]
-                self.erase_slice(nest, found, member, entry)
-
-    def erase_slice(self, nest: Nest, found: MapLayout, member: Member, held: str) -> None:
-        """All that a view cache holds for one tuple of inputs."""
-        index, e = found.index(tuple(range(found.inputs))), nest.fresh("old")
-        probe = ", ".join(f".{f.name} = {held}->key.{f.name}" for f in found.key[: found.inputs])
-        with nest.out.inside(
-            f"for (auto* {e} = {found.name}.first<{index}>({{{probe}}}); {e}; {e} = {found.name}.next<{index}>({e}))"
-        ):
-            self.erase(nest, found, member, e)
-
-    def fill(self, view: ViewDefinition) -> list[str]:
+    def fill(self, view: ViewDefinition) -> Code:
         """The body of the function that computes what a view cache does not hold."""
         found, member = self.layout[view.name]
         nest = self.nest()
-        scope = {v: nest.column("given", f) for v, f in zip(view.inputs, found.key, strict=False)}
+        scope = {v: column("given", f) for v, f in zip(view.inputs, found.key, strict=False)}
         block = self.fill_block(view)
         held = named("held", found.name)
-        nest.out.add(f"if (auto* known = {held}.find(given); known && known->values.there) return;")
-        nest.out.add(f"{held}.at(given).values = {{++now, true}};")
+        nest.out.add(f"if (auto* known = {held}.find(given); known && known->values.there) return;", lookups=1)
+        nest.out.add(f"{held}.at(given).values = {{++now, true}};", lookups=1)
         self.put_in_order(nest, block)
         nest.statement(block, scope, self.filling(nest, found, member, view))
-        return nest.out.lines
+        return nest.code()
 
     def fill_block(self, view: ViewDefinition) -> Block:
         if view.name not in self.fills:
@@ -301,10 +247,10 @@ class Triggers:
         def fill(steps: list[Emit], scope: Scope, _: object) -> None:
             self.terms.view = view_constant(view.name)
             for step in steps:
-                with nest.out.inside(""):
-                    nest.out.add(f"auto& entry = {nest.make(found, view.inputs + step.key, scope)};")
-                    change = nest.change(step.product, member.kind, scope)
-                    nest.increase(found, member, "&entry", change, finite=True)  # what it holds is taken out row by row
+                with nest.changes.made(found, view.inputs + step.key, scope) as entry:
+                    change = nest.changes.change(step.product, member.kind, scope)
+                    # finite: what a cache holds is taken out row by row
+                    nest.changes.increase(found, member, entry, change, finite=True)
 
         return fill
 
@@ -326,8 +272,3 @@ def replaced_together(turns: tuple[Turn, ...]) -> dict[int, list[Turn]]:
             start = i
         found.setdefault(start, []).append(turn)
     return found
-
-
-def value_type(kind: Kind) -> str:
-    """How a map holds multiplicities of a kind."""
-    return "RealSum" if kind == REAL else type_of(kind)

@@ -7,17 +7,19 @@ noted. One entry may be read by many rows (a total that all rows are compared wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from viewlet.algebra.query import Query, View, children
+from viewlet.algebra.query import View
 from viewlet.engines.native.emit.declare import flag, quoted, shown_column, struct, table
-from viewlet.engines.native.emit.keys import each_entry, whole_key
-from viewlet.engines.native.emit.layout import Field, MapLayout, Member, capital, index_slices, named, plain
-from viewlet.engines.native.emit.nest import Nest
+from viewlet.engines.native.emit.identifiers import capital, named, plain
+from viewlet.engines.native.emit.keys import column, each_entry, whole_key
+from viewlet.engines.native.emit.layout import Field, MapLayout, Member, index_slices
+from viewlet.engines.native.emit.lines import Code, function, plain_code
 from viewlet.engines.native.emit.results import cell, is_one_pass, key_variables, row_block, weight
-from viewlet.engines.native.emit.terms import Scope, type_of
+from viewlet.engines.native.emit.sources import Source, sources
 from viewlet.engines.native.emit.triggers import Triggers
+from viewlet.engines.native.emit.values import Scope, type_of
 from viewlet.errors import Error
 from viewlet.loops.steps import Emit
 from viewlet.program.kinds import BOOLEAN, REAL, TEXT, Exact, Kind
@@ -56,8 +58,12 @@ class Watching:
     views: tuple[str, ...]
     types: list[str] = field(default_factory=list)
     members: list[str] = field(default_factory=list)
-    functions: list[str] = field(default_factory=list)
+    functions: list[Code] = field(default_factory=list)
     infos: list[str] = field(default_factory=list)
+
+    @property
+    def includes(self) -> frozenset[str]:
+        return frozenset({"watch"} if self.infos else ())
 
     @staticmethod
     def of(triggers: Triggers, watched: Watched) -> Watching:
@@ -97,7 +103,7 @@ class Watching:
         self.describe(result.name, [shown_column(c) for c in result.columns])
         show = f"[&](const {key}& key, Shown<{row}>& row) {{ show_{name}(key, row); }}"
         self.function(f"show_{name}", f"[[maybe_unused]] const {key}& given, Shown<{row}>& shown", body)
-        self.function(f"keep_{name}", f"const {key}& key", [f"    noted_rows_{name}.note(faults, key, {show});"])
+        self.function(f"keep_{name}", f"const {key}& key", plain_code(f"noted_rows_{name}.note(faults, key, {show});"))
         puts = [f"out.put({i + 1}, row.{f.name});" if f else f"out.null({i + 1});" for i, f in enumerate(cells)]
         lines = [
             *(f"    {named('order', found.name)}();" for found in self.maps_of(result) if found.orders),
@@ -108,31 +114,31 @@ class Watching:
             *self.each_row(result, lambda key: f"noted_rows_{name}.standing({key}, show, put);"),
             f"    noted_rows_{name}.noted(put);",
         ]
-        self.function(f"watch_rows_{name}", WHAT, lines)
+        self.function(f"watch_rows_{name}", WHAT, Code(tuple(lines)))
 
-    def shown(self, result: Result) -> tuple[list[str], list[Field | None]]:
+    def shown(self, result: Result) -> tuple[Code, list[Field | None]]:
         """The body of ``show_…``, and the cells of a row; None where a column is always NULL."""
         nest, terms, cells = self.triggers.nest(), self.triggers.terms, dict[int, Field | None]()
-        nest.names |= {"shown", "given"}
+        nest.context.names |= {"shown", "given"}
 
         def row(steps: list[Emit], scope: Scope, _: object) -> None:
             condition = "" if result.having is None else f"if (holds({terms.term(result.having, scope, False).text}))"
             with nest.out.inside(condition):
                 nest.out.add(f"shown.times = {'1' if result.distinct else weight(terms, steps[0], scope)};")
-                for i, column in enumerate(result.columns):
-                    value = cell(terms, terms.term(column.term, scope, False), column.type)
+                for i, of_row in enumerate(result.columns):
+                    value = cell(terms, terms.term(of_row.term, scope, False), of_row.type)
                     cells[i] = None if value is None else Field(f"cell_{i}", value.kind, value.optional)
                     if value is not None:
                         nest.out.add(f"shown.row.cell_{i} = {value.text};")
 
-        nest.statement(row_block(self.triggers, result, key_variables(result)), self.given(nest, result), row)
-        return nest.out.lines, list(cells.values())
+        nest.statement(row_block(self.triggers, result, key_variables(result)), self.given(result), row)
+        return nest.code(), list(cells.values())
 
-    def given(self, nest: Nest, result: Result) -> Scope:
+    def given(self, result: Result) -> Scope:
         if not isinstance(result.rows, View):
             return {}
         found, _ = self.triggers.layout[result.rows.name]
-        return {v: nest.column("given", f) for v, f in zip(result.rows.outputs, found.key, strict=True)}
+        return {v: column("given", f) for v, f in zip(result.rows.outputs, found.key, strict=True)}
 
     def each_row(self, result: Result, then: Callable[[str], str]) -> list[str]:
         """For the key of each row that is there."""
@@ -161,18 +167,19 @@ class Watching:
         self.describe(view, [*columns, _column("value", member.kind, False)])
         puts = [f"out.put({i + 1}, key.{f.name});" for i, f in enumerate(found.key)]
         entry = f"&{found.name}.only" if found.is_single else f"{found.name}.find(key)"
-        there = f"    for (auto* entry : {found.name}.all()) "
-        standing = f"{noted}.standing({'Keyless{}' if found.is_single else 'entry->key'}, value(entry), put);"
+        standing = f"for (auto* entry : {found.name}.all()) {noted}.standing(entry->key, value(entry), put);"
+        if found.is_single:
+            standing = f"{noted}.standing(Keyless{{}}, value({entry}), put);"
         lines = [
             f"    const auto value = [](auto* entry) {{ return entry ? {_value('entry->', member)} : {type_}{{}}; }};",
             f"    const auto now = [&]([[maybe_unused]] const {key}& key) {{ return value({entry}); }};",
             *_put(f"[[maybe_unused]] const {key}& key, {type_} value", [*puts, f"out.put({len(puts) + 1}, value);"]),
             f"    if (what == Watch::CHANGES) return {noted}.changes(now, put);",
             f"    if (what == Watch::FORGET) return {noted}.before.clear();",
-            f"    {standing.replace('(entry)', f'({entry})')}" if found.is_single else there + standing,
+            f"    {standing}",
             f"    {noted}.noted(put);",
         ]
-        self.function(f"watch_values_{plain(view)}", WHAT, lines)
+        self.function(f"watch_values_{plain(view)}", WHAT, Code(tuple(lines), 0 if found.is_single else 1))
 
     # -- notes ---------------------------------------------------------------------------------------------------------
 
@@ -182,42 +189,42 @@ class Watching:
             for member in [m for m in found.members if m.name in found.noted]:
                 name = named(found.name, member.name)
                 self.members.append(f"bool marked_{name}{{}};")
-                lines = [f"    marked_{name} = true;", *self.notes(found, [member], "Keyless{}", f"{found.name}.only.")]
-                self.function(f"note_{name}", "", lines)
+                notes = self.notes(found, [member], "Keyless{}", f"{found.name}.only.")
+                self.function(f"note_{name}", "", plain_code(f"marked_{name} = true;") + notes)
         elif found.noted:
             ids = named("marked", found.name)
             self.members.append(f"Ids {ids};")
-            marked = ["    entry.head.noted = true;", f"    {ids}.push(entry.head.id);"]
-            lines = [*marked, *self.notes(found, list(found.members), "entry.key", "entry.")]
-            self.function(named("note", found.name), f"decltype({found.name})::Entry& entry", lines)
+            marked = plain_code("entry.head.noted = true;", f"{ids}.push(entry.head.id);")
+            notes = self.notes(found, list(found.members), "entry.key", "entry.")
+            self.function(named("note", found.name), f"decltype({found.name})::Entry& entry", marked + notes)
 
-    def notes(self, found: MapLayout, members: list[Member], key: str, entry: str) -> list[str]:
+    def notes(self, found: MapLayout, members: list[Member], key: str, entry: str) -> Code:
         views = {m.view: m for m in members}
-        lines = [
-            f"    noted_values_{plain(v)}.note({key}, {_value(entry, views[v])});" for v in self.views if v in views
-        ]
+        watched = [v for v in self.views if v in views]
+        notes = plain_code(*(f"noted_values_{plain(v)}.note({key}, {_value(entry, views[v])});" for v in watched))
         for result in self.results:
             touched = [source for source in sources(result) if source.view in views]
-            rows = dict.fromkeys(tuple(self.rows_of(result, source, found)) for source in touched)
-            lines += [line for block in rows for line in block]
-        return lines
+            for rows in dict.fromkeys(self.rows_of(result, source, found) for source in touched):
+                notes += rows
+        return notes
 
-    def rows_of(self, result: Result, source: Source, found: MapLayout) -> list[str]:
+    def rows_of(self, result: Result, source: Source, found: MapLayout) -> Code:
         """Note the rows that read an entry: those that agree with its key, as far as this is of their variables."""
         note = f"keep_{plain(result.name)}"
         if not isinstance(result.rows, View) or self.triggers.layout[result.rows.name][0].is_single:
-            return [f"    {note}(Keyless{{}});"]
+            return plain_code(f"{note}(Keyless{{}});")
         nest, names = self.triggers.nest(), result.rows.outputs
         target, member = self.triggers.layout[result.rows.name]
-        scope = {v: nest.column("entry.key", found.key[i]) for v, i in source.shared.items()}
+        scope = {v: column("entry.key", found.key[i]) for v, i in source.shared.items()}
         positions = tuple(i for i, name in enumerate(names) if name in scope)
-        with nest.representable(target, names, positions, scope) as key:
+        with nest.lookups.representable(target, names, positions, scope) as key:
             if len(positions) == len(names):
                 nest.out.add(f"{note}({whole_key(target, key)});")
             else:
-                with nest.out.inside(f"for ({each_entry(target, 'row', positions, key)})"):
+                head = f"for ({each_entry(target, 'row', positions, key)})"
+                with nest.out.inside(head, lookups=1 if positions else 0):
                     nest.out.add(f"if (!is_zero(row->values.{member.name})) {note}(row->key);")
-        return nest.out.lines
+        return nest.code()
 
     # -- the whole -----------------------------------------------------------------------------------------------------
 
@@ -227,11 +234,13 @@ class Watching:
         self.types += [*table("ResultInfo", "ALL_WATCHED", self.infos), ""]
         self.members.append("static constexpr const ResultInfo* WATCHED = ALL_WATCHED;")
         self.members.append(f"static constexpr u32 WATCHED_COUNT = {len(watched)};")
-        calls = [f"    if (index == {i}) watch_{name}(what, out);" for i, name in enumerate(watched)]
-        self.function("watch", f"u32 index, {WHAT}", [*calls, "    if (what == Watch::FORGET) unmark_all();"])
-        self.function("unmark_all", "", [f"    {line}" for m in self.triggers.layout.maps for line in _unmarked(m)])
+        calls = [f"if (index == {i}) watch_{name}(what, out);" for i, name in enumerate(watched)]
+        forget = "if (what == Watch::FORGET) unmark_all();"
+        self.function("watch", f"u32 index, {WHAT}", plain_code(*calls, forget))
+        unmarked = (line for m in self.triggers.layout.maps for line in _unmarked(m))
+        self.function("unmark_all", "", plain_code(*unmarked))
         noting = " || ".join(f"noted_{name}.before.size()" for name in watched)
-        self.functions.append(f"bool is_noting() const {{ return {noting}; }}")
+        self.functions.append(Code((f"bool is_noting() const {{ return {noting}; }}",)))
 
     def describe(self, name: str, columns: list[str]) -> None:
         """The columns of an answer."""
@@ -239,36 +248,8 @@ class Watching:
         self.types += [*table("ResultColumn", f"watch_columns_{number}", cells), ""]
         self.infos.append(f"{{{quoted(name)}, watch_columns_{number}, {len(cells)}}}")
 
-    def function(self, name: str, given: str, body: list[str]) -> None:
-        self.functions.append("\n".join([f"VIEWLET_COLD void {name}({given}) {{", *body, "}"]))
-
-
-# -- what rows are read off --------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Source:
-    """A view that the rows of a result are read off; ``shared``: variables of the rows ↦ where it has them."""
-
-    view: str
-    shared: Mapping[str, int]
-
-
-def sources(result: Result) -> Iterator[Source]:
-    """Of a query that is more than a view nothing is known: what changes in it may be in every row."""
-    summed = {e.query: e.key for e in result.extremes}
-    for query in result.reads:
-        if isinstance(query, View):
-            yield Source(query.name, {v: i for i, v in enumerate(query.outputs) if v != summed.get(query)})
-        else:
-            yield from (Source(view, {}) for view in _views(query))
-
-
-def _views(query: Query) -> Iterator[str]:
-    if isinstance(query, View):
-        yield query.name
-    for child in children(query):
-        yield from _views(child)
+    def function(self, name: str, given: str, body: Code) -> None:
+        self.functions.append(function(f"VIEWLET_COLD void {name}({given})", body))
 
 
 # -- C++ ---------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,68 @@
+"""View caches as C++: how what they hold is refreshed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from viewlet.engines.native.emit.changes import Changes
+from viewlet.engines.native.emit.context import Context, Temporary
+from viewlet.engines.native.emit.identifiers import named
+from viewlet.engines.native.emit.keys import column
+from viewlet.engines.native.emit.layout import MapLayout, Member
+from viewlet.engines.native.emit.pointers import Pointer
+from viewlet.engines.native.emit.values import Cpp, Scope
+from viewlet.program.trigger import Statement
+
+
+@dataclass(frozen=True)
+class Caches:
+    """Writes what one function does to view caches."""
+
+    context: Context
+    changes: Changes
+
+    @contextmanager
+    def held(
+        self, found: MapLayout, statement: Statement, into: Temporary, scope: Scope
+    ) -> Iterator[tuple[str, dict[str, Cpp]]]:
+        """foreach x⃗_in do: over what a view cache held when the refresh began, where it agrees with the event.
+
+        It gives the C++ name of what is held, and the inputs.
+        """
+        entry, of = self.context.fresh("held"), named("held", found.name)
+        each = f"auto* {entry} = {of}.first(); {entry}; {entry} = {of}.next({entry})"
+        tests = [f"{entry}->values.there", f"{entry}->values.born < started_{into.name}"]
+        given = {}
+        for name, of_key in zip(statement.target.inputs, found.key, strict=False):
+            given[name] = column(f"{entry}->key", of_key)
+            if name in scope:
+                tests.append(self.context.terms.identical(scope[name], given[name]))
+        out = self.context.out
+        with out.inside(f"for ({each})"), out.inside(f"if ({' && '.join(tests)})"):
+            yield entry, given
+
+    def refresh(self, statement: Statement, into: Temporary, scope: Scope) -> None:
+        """What came in since the refresh began missed it and is dropped; it is filled again when read."""
+        found, member = self.context.layout[statement.target.name]
+        out, h, held = self.context.out, self.context.fresh("late"), named("held", found.name)
+        with (
+            out.inside(f"for (auto* {h} = {held}.first(); {h}; {h} = {held}.next({h}))"),
+            out.inside(f"if ({h}->values.born > started_{into.name})"),
+        ):
+            self.erase_slice(found, member, h)
+            out.add(f"{h}->values.there = false;")
+            out.add(f"{held}.doubt(*{h});")
+        self.context.written.add(held)
+        if statement.op == ":=":
+            with self.held(found, statement, into, scope) as (entry, _):
+                self.erase_slice(found, member, entry)
+
+    def erase_slice(self, found: MapLayout, member: Member, held: str) -> None:
+        """All that a view cache holds for one tuple of inputs."""
+        index, e = found.index(tuple(range(found.inputs))), self.context.fresh("old")
+        probe = ", ".join(f".{f.name} = {held}->key.{f.name}" for f in found.key[: found.inputs])
+        first, following = f"{found.name}.first<{index}>({{{probe}}})", f"{found.name}.next<{index}>({e})"
+        with self.context.out.inside(f"for (auto* {e} = {first}; {e}; {e} = {following})"):
+            self.changes.erase(found, member, Pointer(e))

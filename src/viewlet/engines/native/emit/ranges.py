@@ -1,0 +1,127 @@
+"""Ranges of ordered keys as C++: the two predicates that a tree is searched by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import reduce
+
+from viewlet.algebra.query import Compare
+from viewlet.algebra.terms import Op, Term, Var, free
+from viewlet.engines.native.emit.context import Context
+from viewlet.engines.native.emit.layout import Field, OrderLayout
+from viewlet.engines.native.emit.values import Cpp, Scope, tree_key, type_of
+from viewlet.loops.monotone import keeps_order
+from viewlet.loops.steps import Cut, InRun, Order
+from viewlet.program.kinds import Exact, Kind
+
+# How a key stands to a value, by the operator between them; the opposite; and which of them hold from some key on.
+SIDES = {">": "ABOVE", ">=": "FROM", "<": "BELOW", "<=": "UP_TO"}
+MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
+OPPOSITE = {"ABOVE": "UP_TO", "FROM": "BELOW", "BELOW": "FROM", "UP_TO": "ABOVE"}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """On a key: C++ that says whether it holds. ``bound``: the side of a value that is all it says, and that in C++."""
+
+    text: str
+    bound: tuple[str, str] | None
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Writes the ranges of one function."""
+
+    context: Context
+    orders_of_runs: dict[str, OrderLayout] = field(default_factory=dict)  # by the C++ name of the runs
+
+    def bounds(self, order: Order, laid_out: OrderLayout, by: Field, scope: Scope) -> Iterator[tuple[str, str]]:
+        """The two bounds of each range, inside loops over the runs that it is about; ``by`` is the key's column."""
+        key = self.context.fresh(order.key)
+        inside = {**scope, order.key: Cpp(key, by.kind)}
+        for cuts in order.ranges:
+            up, down = list[Condition](), list[Condition]()
+            with ExitStack() as loops:
+                for cut in cuts:
+                    self.note_odd_keys(cut, order.key, laid_out, scope)
+                    if isinstance(cut, InRun):
+                        begun, ended = self.run(cut, order.key, inside, loops)
+                        (up if cut.up else down).append(begun)
+                        (down if cut.up else up).append(ended)
+                    else:
+                        (up if cut.up else down).append(self.condition(cut, order.key, inside))
+                yield _predicate(key, tree_key(by.kind), up), _predicate(key, tree_key(by.kind), down)
+
+    def note_odd_keys(self, cut: Cut | InRun, key: str, order: OrderLayout, scope: Scope) -> None:
+        """An order that is searched by what infinite keys or NaN would break takes none."""
+        if isinstance(cut, Cut):
+            order.finite_keys |= not keeps_order(cut.compare, key)
+        elif not (keeps_order(cut.compare, key) and keeps_order(cut.compare, cut.inner)):
+            order.finite_keys = self.orders_of_runs[scope[cut.runs].text].finite_keys = True
+
+    def run(self, cut: InRun, key: str, scope: Scope, loops: ExitStack) -> tuple[Condition, Condition]:
+        """Opens a loop over runs; the conditions that a key is in the run: [C(inside, k)] and not [C(outside, k)]."""
+        runs, run = scope[cut.runs], self.context.fresh("run")
+        loops.enter_context(self.context.out.inside(f"for (const auto& {run} : {runs.text})"))
+        sides = []
+        for side, holds in (("inside", True), ("outside", False)):
+            inner = {**scope, cut.inner: Cpp(f"{run}.{side}", runs.kind)}
+            text = self.context.terms.compared(cut.compare, cut.plain, inner)
+            known = f"!{run}.has_{side} || {text}" if holds else f"!({run}.has_{side} && {text})"
+            bound = self.beside(cut.compare, cut.plain, holds, key, inner, unless=f", !{run}.has_{side}")
+            sides.append(Condition(f"({known})", bound))
+        return sides[0], sides[1]
+
+    def holds(self, cut: Cut, scope: Scope) -> str:
+        text = self.context.terms.compared(cut.compare, cut.plain, scope)
+        return f"({text})" if cut.holds else f"!({text})"
+
+    def condition(self, cut: Cut, key: str, scope: Scope) -> Condition:
+        left, scope = self.fixed(cut.compare.left, cut.plain, key, scope)
+        right, scope = self.fixed(cut.compare.right, cut.plain, key, scope)
+        cut = replace(cut, compare=Compare(cut.compare.op, left, right))
+        return Condition(self.holds(cut, scope), self.beside(cut.compare, cut.plain, cut.holds, key, scope))
+
+    def fixed(self, term: Term, plain: bool, key: str, scope: Scope) -> tuple[Term, Scope]:
+        """What keys are compared with is computed once."""
+        if not isinstance(term, Op) or key in free(term) or not free(term):
+            return term, scope
+        value, name = self.context.terms.term(term, scope, plain), self.context.fresh("limit_of_keys")
+        self.context.out.add(f"const {value.type} {name} = {value.text};")
+        return Var(f"${name}"), {**scope, f"${name}": Cpp(name, value.kind, value.optional)}
+
+    def beside(
+        self, compare: Compare, plain: bool, holds: bool, key: str, scope: Scope, unless: str = ""
+    ) -> tuple[str, str] | None:
+        """On which side the keys are, and of which value, where keys are just compared with a value like them."""
+        op, left, right = compare.op, compare.left, compare.right
+        if right == Var(key):
+            op, left, right = MIRRORED.get(op, op), right, left
+        if left != Var(key) or key in free(right) or op not in SIDES:
+            return None
+        of, value = (self.context.terms.term(t, scope, plain) for t in (left, right))
+        if of.optional or value.optional:
+            return None
+        side = SIDES[op] if holds else OPPOSITE[SIDES[op]]
+        match type_of(of.kind), type_of(value.kind):
+            case ("double", "double") | ("i64", "i64") if _scale(of.kind) == _scale(value.kind):
+                return side, f"Beside<{type_of(of.kind)}, Side::{side}>{{{value.text}{unless}}}"
+            case ("i64", "i128") if _scale(of.kind) == _scale(value.kind) and not unless:
+                return side, f"beside<Side::{side}>({value.text})"
+        return None
+
+
+def _predicate(name: str, type_: str, conditions: list[Condition]) -> str:
+    """Of what is compared alike, the narrower bound decides."""
+    if not conditions:
+        return "Everything{}"
+    bounds = [c.bound for c in conditions if c.bound is not None]
+    if len(bounds) == len(conditions) and len({side for side, _ in bounds}) == 1:
+        return reduce(lambda a, b: f"both({a}, {b})", (text for _, text in bounds))
+    return f"[&]({type_} {name}) {{ return {' && '.join(c.text for c in conditions)}; }}"
+
+
+def _scale(kind: Kind) -> int:
+    return kind.scale if isinstance(kind, Exact) else 0

@@ -1,0 +1,129 @@
+"""The types of a C++ program: rows, keys and values of maps, indexes, orders."""
+
+from __future__ import annotations
+
+from viewlet.engines.native.emit.context import Temporary
+from viewlet.engines.native.emit.declare import (
+    hash_of,
+    struct,
+)
+from viewlet.engines.native.emit.identifiers import capital, identifier, plain, unique
+from viewlet.engines.native.emit.keys import view_constant
+from viewlet.engines.native.emit.layout import Field, MapLayout, OrderLayout, Positions
+from viewlet.engines.native.emit.values import tree_key, type_of, value_type
+from viewlet.program.kinds import REAL, column_kind
+from viewlet.program.trigger import Program
+from viewlet.schema import Relation
+
+
+def row_fields(relation: Relation) -> tuple[Field, ...]:
+    taken: set[str] = set()
+    return tuple(Field(unique(identifier(c.name), taken), column_kind(c.type), c.nullable) for c in relation.columns)
+
+
+def row_struct(relation: Relation, fields: tuple[Field, ...]) -> str:
+    return struct(f"{row_type(relation.name)}", fields, f"a row of {relation.name}") + "\n"
+
+
+def row_type(relation: str) -> str:
+    return f"{capital(plain(relation))}Row"
+
+
+def map_types(found: MapLayout) -> str:
+    parts = []
+    if not found.is_single:
+        parts.append(struct(f"{found.type_name}Key", found.key, ", ".join(m.view for m in found.members)))
+    parts.append(_values(found))
+    if found.inputs:
+        parts.append(struct(f"{found.type_name}Inputs", found.key[: found.inputs], f"what {found.name} is asked for"))
+        parts.append(
+            f"struct {found.type_name}Held {{\n    i64 born{{}};\n    bool there{{}};\n"
+            "    bool settle() { return !there; }\n};"
+        )
+    parts += [_index(found, positions) for positions in found.indexes]
+    return "\n".join(parts) + "\n"
+
+
+def _values(found: MapLayout) -> str:
+    resets = [
+        f"        if ({m.counted_by} == 0) {m.name}.clear();  // a sum over no rows"
+        for m in found.members
+        if m.counted_by is not None
+    ]
+    zero = " && ".join(f"is_zero({m.name})" for m in found.members)
+    return "\n".join(
+        [
+            f"struct {found.type_name}Values {{",
+            *(f"    {value_type(m.kind)} {m.name}{{}};" for m in found.members),
+            "    bool settle() {",
+            *resets,
+            f"        return {zero};",
+            "    }",
+            "};",
+        ]
+    )
+
+
+def _index(found: MapLayout, positions: Positions) -> str:
+    names = [found.key[i].name for i in positions]
+    return _index_struct(found.index_name(positions), f"{found.type_name}Key", names, positions in found.read_often)
+
+
+def _index_struct(name: str, key: str, names: list[str], read_often: bool) -> str:
+    same = " && ".join(f"viewlet::same(a.{n}, b.{n})" for n in names)
+    lines = [f"struct {name} {{"]
+    if read_often:
+        lines.append("    static constexpr bool read_often = true;")
+    lines.append(f"    static u64 hash(const {key}& k) {{ return {hash_of(f'k.{n}' for n in names)}; }}")
+    lines.append(f"    static bool same(const {key}& a, const {key}& b) {{ return {same}; }}")
+    return "\n".join([*lines, "};"])
+
+
+def order_types(found: MapLayout, order: OrderLayout) -> str:
+    """How an order knows the slices and keys of a map's entries, and what it adds up."""
+    name, by = order.type_name, found.key[order.key_at]
+    fields = [found.key[i] for i in order.slice_at]
+    members = {m.name: m for m in found.members}
+    lanes = [(members[m], running) for m, running in order.lanes.items()]
+    kinds = ", ".join([tree_key(by.kind), *(f"Lane<{type_of(m.kind)}{_running(running)}>" for m, running in lanes)])
+    key, slice_ = f"{found.type_name}Key", f"{name}Slice"
+    values = ", ".join(f"e.values.{m.name}{'.value()' if m.kind == REAL else ''}" for m, _ in lanes)
+    nothing = " && ".join(f"is_zero(v.{m.name})" for m, _ in lanes)
+    parts = [struct(slice_, fields, f"a slice of {found.name}")] if fields else []
+    parts += [_slice_index(order, slice_, fields, positions) for positions in order.slice_indexes]
+    parts += [
+        f"struct {name} {{  // {found.name} in the order of {by.name}",
+        f"    using Tree = viewlet::Tree<{kinds}>;",
+        f"    using Slice = {slice_ if fields else 'NoSlice'};",
+        f"    static bool orders(const {key}&{' k' if by.nullable else ''}) "
+        f"{{ return {f'!is_null(k.{by.name})' if by.nullable else 'true'}; }}",
+        f"    static {tree_key(by.kind)} by(const {key}& k) {{ return k.{by.name}{'.value' if by.nullable else ''}; }}",
+        f"    static Slice slice(const {key}&{' k' if fields else ''}) "
+        f"{{ return {{{', '.join(f'k.{f.name}' for f in fields)}}}; }}",
+        f"    static bool is_nothing(const {found.type_name}Values& v) {{ return {nothing}; }}",
+        "    template <class Entry>",
+        "    static void set(Tree& tree, const Texts& texts, const Entry& e) {",
+        f"        tree.set(texts, by(e.key), e.head.id, {values});",
+        "    }",
+        "};",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _running(asked: set[str]) -> str:
+    return f", Running::{'BOTH' if len(asked) == 2 else next(iter(asked))}" if asked else ""
+
+
+def _slice_index(order: OrderLayout, slice_: str, fields: list[Field], positions: Positions) -> str:
+    return _index_struct(order.slice_index_name(positions), slice_, [fields[i].name for i in positions], False)
+
+
+def temporary_types(t: Temporary) -> str:
+    key = struct(f"{capital(t.name)}Key", t.key, "for one statement")
+    members = f"    {value_type(t.kind)} sum{{}};\n    bool settle() {{ return is_zero(sum); }}\n"
+    return f"{key}\nstruct {capital(t.name)}Values {{\n{members}}};\n"
+
+
+def view_numbers(program: Program) -> str:
+    names = ", ".join(view_constant(v.name) for v in program.views)
+    return f"enum : u32 {{ {names} }};  // for errors that name a view\n" if names else ""
