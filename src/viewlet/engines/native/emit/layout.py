@@ -5,12 +5,14 @@ Views with the same key that are maintained together are one map with a struct o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from viewlet.algebra.query import Join, Query, Sum, Value, View, join, map_children, rename, variables
+from viewlet.algebra.query import (
+    View,
+)
 from viewlet.engines.native.emit.identifiers import camel, identifier, named, unique
+from viewlet.engines.native.emit.skeletons import skeleton
 from viewlet.engines.native.emit.values import SIZES, value_type
 from viewlet.loops.infer import Kinds
 from viewlet.loops.nulls import Columns
@@ -273,24 +275,3 @@ def _replacing(view: str, triggers: Iterable[Trigger]) -> dict[str, object]:
         for s in t.statements
         if s.target.name == view and s.op == ":="
     }
-
-
-def skeleton(q: Query) -> str:
-    """The query without its summed values and its names: equal for a sum and the count of its rows.
-
-    Names are given in the order in which the text has them. Two skeletons that should be equal may differ; then a sum
-    is just not known to be over nothing.
-    """
-    bare = _without_values(q)
-    order = [v for v in re.findall(r"[@\w.$]+", bare.text) if v in variables(bare)]
-    return rename(bare, {v: f"v{i}" for i, v in enumerate(dict.fromkeys(order))}).text
-
-
-def _without_values(q: Query) -> Query:
-    match q:
-        case Join(factors):
-            return join(*(_without_values(f) for f in factors if not isinstance(f, Value)))
-        case Sum():
-            return map_children(q, _without_values)
-        case _:
-            return q
