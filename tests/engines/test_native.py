@@ -401,7 +401,7 @@ def test_memory_is_what_explain_says() -> None:
     db.execute(PAPER_QUERIES["q3"].script())
     db.apply(tpch(1, 20_000, live=3000, relations=PAPER_QUERIES["q3"].relations))
     measured = {name: size / entries for name, entries, size in db.engine.memory() if entries > 500}  # type: ignore[attr-defined]
-    said = {m.name: entry_bytes(m) + SLOT_BYTES * (1 + len(m.indexes)) for m in emit.native(db.program).layout.maps}
+    said = {m.shown: entry_bytes(m) + SLOT_BYTES * (1 + len(m.indexes)) for m in emit.native(db.program).layout.maps}
     compared = {name: measured[name] / said[name] for name in said if name in measured}
     assert len(compared) >= 3
     assert all(0.7 < ratio < 1.5 for ratio in compared.values()), compared
@@ -418,7 +418,7 @@ def test_the_memory_of_orders_is_what_explain_says(query: str) -> None:
     for found in ordered:
         said = entry_bytes(found) + SLOT_BYTES * (1 + len(found.indexes))
         said += sum(order_bytes(found, order) for order in found.orders.values())
-        assert 0.8 < measured[found.name] / said < 1.25, found.name
+        assert 0.8 < measured[found.shown] / said < 1.25, found.name
     assert ordered
 
 
@@ -431,6 +431,6 @@ def test_the_memory_of_many_small_trees_is_what_explain_says() -> None:
     db.insert("r", [(k, -k) for k in range(5000)])
     (found,) = (m for m in emit.native(db.program).layout.maps if m.orders)
     (order,) = found.orders.values()
-    (measured,) = (size / entries for name, entries, size in db.engine.memory() if name == found.name)  # type: ignore[attr-defined]
+    (measured,) = (size / entries for name, entries, size in db.engine.memory() if name == found.shown)  # type: ignore[attr-defined]
     said = entry_bytes(found) + SLOT_BYTES + order_bytes(found, order) + slice_bytes(found, order)
     assert 0.75 < measured / said < 1.25
