@@ -7,7 +7,7 @@ READY := .venv/.ready
 CPP = $(shell find bench src tests -name "*.hpp" -o -name "*.cpp")
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check check-native format bench
+.PHONY: help setup run test quick check check-native format bench
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -27,6 +27,9 @@ run: setup ## the order book on Spark: views live in the terminal, checked at th
 
 test: check ## everything that must hold: make check, then all tests
 	$(BIN)/pytest -n 2 --dist loadgroup --durations 15
+
+quick: setup ## the signal while working: rules, the paper's examples, the referee, loop nests (a minute of CPU, no JVM, no C++)
+	$(BIN)/pytest -q tests/rules tests/paper tests/oracle tests/loops
 
 check: setup ## lint, format, types, layering
 	$(BIN)/ruff check .

@@ -35,7 +35,7 @@ def test_nests_of_the_paper_come_back(strategy: str) -> None:
 
 
 @given(case=cases())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_nests_of_random_scripts_come_back(case: Case) -> None:
     program = viewlet.compile(case.schema + case.views)
     assert nests_come_back(program) >= len(program.triggers)
