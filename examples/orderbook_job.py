@@ -1,9 +1,9 @@
-"""An order book on Spark, as a job for ``spark-submit``: views of live bids and asks, and what they are at the end.
+"""An order book on Spark, as a job for ``spark-submit``: views of live bids and asks, shown at the end.
 
     spark-submit --master spark://host:7077 examples/orderbook_job.py /shared/orderbook
 
-The directory must be within reach of all executors. Without Spark at hand, ``python examples/orderbook_job.py DIR``
-runs the same job inside this process. ``spark-submit`` needs Java 17 or newer; where there is none,
+All executors must reach the directory. Without a cluster, ``python examples/orderbook_job.py DIR`` runs the same job
+inside this process. ``spark-submit`` needs Java 17 or newer; where there is none,
 ``export JAVA_HOME=$(python -m viewlet.spark.java)`` names one.
 """
 

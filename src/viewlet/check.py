@@ -1,4 +1,4 @@
-"""Can these views be maintained, and at what cost? Asked before anything runs."""
+"""``check`` says whether views can be maintained, and at which cost, before anything runs."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def check(script: str, *, strategy: StrategyName = "optimized", dialect: Dialect
 def _translate_the_rest(
     script: str, statements: list[_Statement], dialect: Dialect
 ) -> tuple[Script, dict[_Statement, list[SqlError]]]:
-    """Blank out each view that is refused and try again: positions stay what the user sees."""
+    """Blank out each refused view and try again, so that positions stay those of the user's text."""
     refused: dict[_Statement, list[SqlError]] = {}
     text = script
     while True:
@@ -104,7 +104,7 @@ def _translate_the_rest(
 
 
 def _all_refusals(before: str, whole: str, dialect: Dialect) -> list[SqlError]:
-    """What is wrong with the last view of a script whose others are right; nothing where that is too deep to tell."""
+    """All errors of the last view of a script whose other views are right. None if it is nested too deeply to tell."""
     try:
         return nothing(dialect).followed(before).refusals(whole)
     except RecursionError:
@@ -149,7 +149,7 @@ def _maintainable(program: Program, view: str, slow: str) -> ViewCheck:
 
 
 def _refused(statement: _Statement, refused: dict[_Statement, list[SqlError]]) -> ViewCheck:
-    """A view over one that is refused is refused for that reason; what is wrong with it besides, nobody looked at."""
+    """A view over a refused view is refused for that reason alone: its other errors are not known."""
     errors = refused[statement]
     below = next((s.view for s in refused if s.start < statement.start and s.view in statement.words), None)
     if below is None:

@@ -255,7 +255,7 @@ class Database:
         return arrow.fitted(data, self._running.relation(relation)) if isinstance(data, pa.Table) else data
 
     def _meanwhile(self, data: Any, update: Callable[[Session, Any], None]) -> None:
-        """While the native program is compiled: what is better done there waits for it."""
+        """An update while the native program is compiled. One that is large, or has NaN or infinities, waits for it."""
         build = self._build
         assert build is not None
         if _length(data) >= WORTH_WAITING:

@@ -47,7 +47,7 @@ class SqlError(Error):
 
 
 def _pointed_at(line: str, at: int) -> list[str]:
-    """The line and a caret below ``at``; of a long line what is around it."""
+    """The line and a caret below ``at``. Of a long line, the part around it."""
     first = 0 if len(line) <= LONGEST else max(at - LONGEST // 2, 0)
     return [f"  {line[first : first + LONGEST]}", f"  {' ' * (at - first)}^"]
 
@@ -78,7 +78,7 @@ class UnsupportedError(SqlError):
 
 
 def in_short(value: object) -> str:
-    """A value in a message; what is longer than a line or two helps nobody."""
+    """A value in a message, cut after a line or two."""
     return shortened(repr(value), LONGEST)
 
 
@@ -87,7 +87,7 @@ def shortened(text: str, most: int = 40) -> str:
 
 
 def at_row(relation: str, number: int, row: object) -> str:
-    """What follows a sentence about a row of an update."""
+    """The end of a sentence about a row of an update."""
     return f": {relation}, row {number}, {in_short(row)}"
 
 

@@ -241,7 +241,7 @@ def _result_lines(result: Result, program: Program) -> Iterator[str]:
 
 
 def _defined(q: Query, program: Program, indent: int) -> str:
-    """A read of a view that is kept for the result, and what it stands for."""
+    """A read of a map that is kept for the result, with the map's definition."""
     if not isinstance(q, View):
         return pretty(q, WIDTH, indent)
     return f"{q.text} where\n    {_definition(program.view(q.name), 6)}"
@@ -266,7 +266,7 @@ def _deltas(program: Program) -> str:
 
 
 def _view_deltas(view: ViewDefinition, program: Program) -> Iterator[str]:
-    """The deltas of which the compiler made statements, read off its record; what is evaluated again has none."""
+    """The deltas that the compiler made into statements, read off its record. A re-evaluation has none."""
     statements = [(t.event, s) for t in program.triggers for s in t.statements if s.target.name == view.name]
     again = [f"{event.kind}{event.relation}" for event, s in statements if s.op == ":="]
     if again:

@@ -1,4 +1,4 @@
-"""A view of a database as its user holds it: rows, one group, Arrow and frames, and what changes."""
+"""A view of a database as its user holds it: its rows, one group, Arrow and frames, its changes."""
 
 from __future__ import annotations
 

@@ -52,7 +52,8 @@ def test_the_public_names() -> None:
     assert sorted(viewlet.__all__) == sorted(
         [
             *("connect", "compile", "check", "Database", "View", "ViewCheck", "Program", "__version__"),
-            *("Error", "SqlError", "UnsupportedError", "DataError", "OverflowError_", "CorruptError"),
+            *("Error", "SqlError", "UnsupportedError", "DataError", "OutOfRangeError", "CorruptError"),
+            "OverflowError_",  # the old name of OutOfRangeError
         ]
     )
     assert all(hasattr(viewlet, name) for name in viewlet.__all__)

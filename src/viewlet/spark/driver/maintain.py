@@ -112,7 +112,7 @@ def _start(
 
 @contextmanager
 def _our_settings(spark: SparkSession) -> Iterator[None]:
-    """For what starts meanwhile: a query has its own copy of the session's settings."""
+    """Our settings for a query that starts meanwhile: it takes its own copy of the session's settings."""
     before = {setting: spark.conf.get(setting, None) for setting in SETTINGS}
     apply_settings(spark)
     try:

@@ -1,4 +1,4 @@
-"""The views of a running query: what they hold as of the last committed micro-batch, and how they change."""
+"""The views of a running query: their rows as of the last committed micro-batch, and their changes."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class Views:
 
 
 class _Listener(StreamingQueryListener):
-    """Tells of each micro-batch of one query, with what the cells said of it."""
+    """Calls back after each micro-batch of one query, with the figures of its cells."""
 
     def __init__(self, views: Views, callback: Callable[[Progress], object]) -> None:
         self._views, self._callback = views, callback

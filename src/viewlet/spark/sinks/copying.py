@@ -71,7 +71,7 @@ def _csv(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _without_zone(values: pa.Array) -> pa.Array:
-    """A point in time as the date and time that it is in UTC; what else there is stays as it is."""
+    """A point in time becomes its date and time in UTC. Other values stay as they are."""
     if pa.types.is_timestamp(values.type) and values.type.tz is not None:
         return values.cast(pa.int64()).cast(pa.timestamp(values.type.unit))
     return values

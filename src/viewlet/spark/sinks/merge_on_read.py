@@ -52,7 +52,7 @@ class Manifest:
 
 @dataclass(frozen=True)
 class MergeOnRead:
-    """What ``foreachBatch`` calls; made by :func:`viewlet.spark.sinks.parquet`."""
+    """The function that ``foreachBatch`` calls, made by :func:`viewlet.spark.sinks.parquet`."""
 
     path: str
     compact_every: int
@@ -128,7 +128,7 @@ def _compacted(spark: SparkSession, store: Store, manifest: Manifest) -> Manifes
 
 
 def _clean(store: Store, before: Manifest) -> None:
-    """Delete what was replaced by the base before the new one; what the new one replaces may still be read."""
+    """Delete the files that the previous base replaced. Readers may still need those that the new base replaces."""
     if before.base is None:
         return
     oldest = _micro_batch(before.base)

@@ -1,4 +1,4 @@
-"""What makes a sink count every change once: which micro-batch comes next, and which one is here already."""
+"""A sink counts every change once: it knows which micro-batch comes next, and which one it has already."""
 
 from __future__ import annotations
 
@@ -54,5 +54,5 @@ def with_own_names(changes: DataFrame) -> DataFrame:
 
 
 def column(name: str) -> Column:
-    """A column by its name, whatever letters that has."""
+    """A column by its name, which may have any letters."""
     return F.col("`" + name.replace("`", "``") + "`")

@@ -1,4 +1,4 @@
-"""From summed changes to a table: the statements, and what must be true of each one's outcome.
+"""From summed changes to a table: the statements, and a check of each one's outcome.
 
 ``viewlet_net`` holds each changed row with its columns, ``viewlet_weight`` (never 0), and whether rows of its key
 ``viewlet_went`` or ``viewlet_came``. If the table lacks or has what the view does not explain, the transaction ends:

@@ -23,7 +23,7 @@ MEMORY = "viewlet_batches"
 
 @dataclass(frozen=True)
 class Upsert:
-    """What ``foreachBatch`` calls; made by :func:`viewlet.spark.sinks.postgres`."""
+    """The function that ``foreachBatch`` calls, made by :func:`viewlet.spark.sinks.postgres`."""
 
     url: str = field(repr=False)  # it may hold a password
     table: str
@@ -108,7 +108,7 @@ def _lock(cursor: Cursor, name: str) -> None:
 
 
 def _kind(cursor: Cursor, table: Identifier) -> str | None:
-    """``r`` for an ordinary table, another letter for what else may bear the name, None for nothing."""
+    """``r`` for an ordinary table, another letter for anything else of this name, None if there is nothing."""
     name = Literal(table.as_string(cursor))
     found = value(cursor, SQL("SELECT (SELECT relkind::text FROM pg_class WHERE oid = to_regclass({}))").format(name))
     return None if found is None else str(found)
