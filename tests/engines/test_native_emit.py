@@ -40,9 +40,14 @@ def test_every_place_that_looks_something_up_is_counted(
 ) -> None:
     """The writer of lines counts lookups as it writes them; the finished functions have as many."""
     program = viewlet.compile(PAPER_QUERIES[name].script("sql"))
-    counted = []
+    counted: list[int] = []
     head = emit._head
-    monkeypatch.setattr(emit, "_head", lambda lookups, needed: counted.append(lookups) or head(lookups, needed))
+
+    def counting(lookups: int, needed: frozenset[str]) -> str:
+        counted.append(lookups)
+        return head(lookups, needed)
+
+    monkeypatch.setattr(emit, "_head", counting)
     source = native(program, everything(program) if watched else Watched()).source
     assert counted == [len(LOOKUP.findall(without_comments(source)))]
     assert counted[0] > 0
