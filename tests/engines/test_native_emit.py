@@ -40,9 +40,14 @@ def test_every_place_that_looks_something_up_is_counted(
 ) -> None:
     """The writer of lines counts lookups as it writes them; the finished functions have as many."""
     program = viewlet.compile(PAPER_QUERIES[name].script("sql"))
-    counted = []
+    counted: list[int] = []
     head = emit._head
-    monkeypatch.setattr(emit, "_head", lambda lookups, needed: counted.append(lookups) or head(lookups, needed))
+
+    def counting(lookups: int, needed: frozenset[str]) -> str:
+        counted.append(lookups)
+        return head(lookups, needed)
+
+    monkeypatch.setattr(emit, "_head", counting)
     source = native(program, everything(program) if watched else Watched()).source
     assert counted == [len(LOOKUP.findall(without_comments(source)))]
     assert counted[0] > 0
@@ -69,3 +74,10 @@ def test_a_key_that_may_not_fit_can_fail(kind: Exact, fails: bool) -> None:
     assert terms.coalesce([held, Cpp("y", COUNT)]).can_fail is fails
     assert terms.operator("=", [held, Cpp("y", COUNT)]).can_fail is fails
     assert terms.operator("is_null", [held]).can_fail is fails
+
+
+@pytest.mark.parametrize(("constant", "forgets"), [("'a'", "false"), ("1", "true")])
+def test_texts_are_forgotten_with_their_rows_unless_a_view_names_one(constant: str, forgets: str) -> None:
+    view = f"SELECT x.c, SUM(r.v) AS v FROM r, (SELECT CASE WHEN v > 0 THEN {constant} END AS c FROM r) x GROUP BY x.c"
+    script = f"CREATE STREAM r (s VARCHAR NOT NULL, v BIGINT NOT NULL); CREATE MATERIALIZED VIEW w AS {view};"
+    assert f"FORGETS_TEXTS = {forgets};" in emit.cpp_source(viewlet.compile(script))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from viewlet.engines.native.emit.layout import Field
-from viewlet.engines.native.emit.values import integer, type_of
-from viewlet.program.kinds import COUNT_BITS, WIDEST, Exact, Kind
+from viewlet.engines.native.emit.values import Listed, integer, type_of
+from viewlet.program.kinds import TEXT, Exact, Kind
 from viewlet.program.trigger import ResultColumn
 from viewlet.schema import Type
 
@@ -78,15 +78,14 @@ def c_string(text: str) -> str:
     return f"{quoted(text)}, {len(text.encode())}"
 
 
-def list_members(values: tuple[str | int | float, ...], name: str) -> list[str]:
-    """The list of an IN as members of the program: words, or a type and its values in order."""
-    if all(isinstance(v, str) for v in values):
+def list_members(listed: Listed, name: str) -> list[str]:
+    """The list of an IN as members of the program."""
+    kind, values = listed.kind, listed.values
+    if kind == TEXT:
         words = ", ".join(f"{{{c_string(str(word))}}}" for word in values)
         return [
             f"static constexpr Bytes {name}_words[] = {{{words}}};",
             f"const TextSet {name}{{texts, {name}_words, {len(values)}}};",
         ]
-    type_, *numbers = values
-    wide = Exact(0, WIDEST if type_ == "i128" else COUNT_BITS)
-    written = ", ".join(repr(n) if isinstance(n, float) else integer(int(n), wide) for n in numbers)
-    return [f"static constexpr {type_} {name}[] = {{{written}}};"]
+    written = ", ".join(integer(int(n), kind) if isinstance(kind, Exact) else repr(n) for n in values)
+    return [f"static constexpr {type_of(kind)} {name}[] = {{{written}}};"]

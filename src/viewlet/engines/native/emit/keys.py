@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from viewlet.engines.native.emit.identifiers import plain
 from viewlet.engines.native.emit.layout import Field, MapLayout, Positions
-from viewlet.engines.native.emit.values import Cpp, integer, type_of
-from viewlet.program.kinds import COUNT_BITS, WIDEST, Exact, Inexact, Kind, scaled_bits
+from viewlet.engines.native.emit.values import Cpp, integer, width
+from viewlet.program.kinds import WIDEST, Exact, Inexact, Kind, scaled_bits
 
 Key = Mapping[int, Cpp]  # position ↦ the field there
 
@@ -43,12 +43,12 @@ def too_fine(value: Cpp, kind: Kind) -> list[str]:
     if not isinstance(value.kind, Exact) or not isinstance(kind, Exact):
         return []
     places = value.kind.scale - kind.scale
-    bits = COUNT_BITS if type_of(kind) == "i64" else WIDEST
+    bits = width(kind)
     if places < 0:
         most = ((1 << bits) - 1) // 10**-places
         fits = scaled_bits(value.kind, kind.scale) < bits
         return [] if fits else [f"magnitude({value.text}) <= u128({integer(most, Exact(0, WIDEST))})"]
     tests = [f"ends({value.text}, {places})"] if places else []
-    if type_of(value.kind) == "i128" and bits == COUNT_BITS:
+    if width(value.kind) > bits:
         tests.append(f"fits({value.text} / power10({places}))")
     return tests

@@ -14,6 +14,7 @@ from viewlet.engines.native.emit.values import (
     real,
     type_of,
     unlikely_wide,
+    width,
 )
 from viewlet.program.kinds import (
     BOOLEAN,
@@ -126,7 +127,7 @@ class Numbers:
             a = self.watched("scale_down", a, kind=Exact(kind.scale, WIDEST), more=f", {places}")
         elif places < 0:
             a = self.rescaled(a, kind.scale)
-        if type_of(a.kind) == "i128" and type_of(kind) == "i64":
+        if isinstance(a.kind, Exact) and width(a.kind) > width(kind):
             return self.watched("narrow", a, kind=kind)
         return replace(a, text=as_type(a, kind), kind=kind, constant=None)
 

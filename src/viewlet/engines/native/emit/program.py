@@ -246,8 +246,8 @@ def _names_text(q: Query) -> bool:
 
 def _has_text(term: Term) -> bool:
     match term:
-        case Const(value):
-            return isinstance(value, str)
+        case Const(_, kind):
+            return kind in ("string", "date", "timestamp")  # a date is no text: with one, more is kept than must be
         case Op(_, args):
             return any(map(_has_text, args))
     return False

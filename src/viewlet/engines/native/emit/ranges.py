@@ -11,10 +11,10 @@ from viewlet.algebra.query import Compare
 from viewlet.algebra.terms import Op, Term, Var, free
 from viewlet.engines.native.emit.context import Context
 from viewlet.engines.native.emit.layout import Field, OrderLayout
-from viewlet.engines.native.emit.values import Cpp, Scope, tree_key, type_of
+from viewlet.engines.native.emit.values import Cpp, Scope, tree_key, type_of, width
 from viewlet.loops.monotone import keeps_order
 from viewlet.loops.steps import Cut, InRun, Order
-from viewlet.program.kinds import Exact, Kind
+from viewlet.program.kinds import COUNT_BITS, DOUBLE, Exact, Kind
 
 # How a key stands to a value, by the operator between them; the opposite; and which of them hold from some key on.
 SIDES = {">": "ABOVE", ">=": "FROM", "<": "BELOW", "<=": "UP_TO"}
@@ -105,11 +105,10 @@ class Ranges:
         if of.optional or value.optional:
             return None
         side = SIDES[op] if holds else OPPOSITE[SIDES[op]]
-        match type_of(of.kind), type_of(value.kind):
-            case ("double", "double") | ("i64", "i64") if _scale(of.kind) == _scale(value.kind):
-                return side, f"Beside<{type_of(of.kind)}, Side::{side}>{{{value.text}{unless}}}"
-            case ("i64", "i128") if _scale(of.kind) == _scale(value.kind) and not unless:
-                return side, f"beside<Side::{side}>({value.text})"
+        if _same_type(of.kind, value.kind):
+            return side, f"Beside<{type_of(of.kind)}, Side::{side}>{{{value.text}{unless}}}"
+        if _wider(of.kind, value.kind) and not unless:
+            return side, f"beside<Side::{side}>({value.text})"
         return None
 
 
@@ -123,5 +122,15 @@ def _predicate(name: str, type_: str, conditions: list[Condition]) -> str:
     return f"[&]({type_} {name}) {{ return {' && '.join(c.text for c in conditions)}; }}"
 
 
-def _scale(kind: Kind) -> int:
-    return kind.scale if isinstance(kind, Exact) else 0
+def _same_type(key: Kind, value: Kind) -> bool:
+    """Whether the runtime compares a key and a value as they are: two doubles, or two 64-bit integers of one scale."""
+    if isinstance(key, Exact) and isinstance(value, Exact):
+        return key.scale == value.scale and width(key) == width(value) == COUNT_BITS
+    return key == value == DOUBLE
+
+
+def _wider(key: Kind, value: Kind) -> bool:
+    """Whether a value of one scale with the key may be beyond all keys."""
+    if not isinstance(key, Exact) or not isinstance(value, Exact):
+        return False
+    return key.scale == value.scale and width(key) < width(value)

@@ -8,7 +8,7 @@ from fractions import Fraction
 from viewlet.algebra.query import Compare
 from viewlet.algebra.terms import COMPARISONS, Const, Op, Scalar, Term, Var, constants
 from viewlet.engines.native.emit.numbers import Numbers
-from viewlet.engines.native.emit.values import Cpp, Scope, integer, lifted, made, of, real, type_of, value_of
+from viewlet.engines.native.emit.values import Cpp, Listed, Scope, integer, lifted, made, of, real, value_of, width
 from viewlet.loops.steps import Factor, Product
 from viewlet.program.kinds import (
     BOOLEAN,
@@ -30,10 +30,10 @@ from viewlet.program.kinds import (
 
 @dataclass
 class Terms(Numbers):
-    """``strings`` are the texts met so far. ``lists`` are those of IN: words, or a C++ type and its values in order."""
+    """``strings`` and ``lists`` are the constants met so far, by their C++ names."""
 
     strings: dict[str, str] = field(default_factory=dict)
-    lists: dict[tuple[str | int | float, ...], str] = field(default_factory=dict)
+    lists: dict[Listed, str] = field(default_factory=dict)
 
     # -- terms ---------------------------------------------------------------------------------------------------------
 
@@ -106,12 +106,12 @@ class Terms(Numbers):
             return self.logic("or", [self.strict("=", [value, self.constant(c)]) for c in sorted(listed, key=str)])
         if value.kind == TEXT:
             words = tuple(sorted(c for c in listed if isinstance(c, str)))
-            name = self.lists.setdefault(words, f"list_{len(self.lists)}")
+            name = self.lists.setdefault(Listed.of(TEXT, words), f"list_{len(self.lists)}")
             return made(f"{name}.has({value.text})", BOOLEAN, value)
         numbers = tuple(sorted(n for c in listed if (n := self.units(c, value.kind)) is not None))
         if not numbers:
             return Cpp("false", BOOLEAN)
-        name = self.lists.setdefault((value.type, *numbers), f"list_{len(self.lists)}")
+        name = self.lists.setdefault(Listed.of(value.kind, numbers), f"list_{len(self.lists)}")
         return made(f"member({value.text}, {name}, {len(numbers)})", BOOLEAN, value)
 
     def units(self, constant: Scalar, kind: Kind) -> int | float | None:
@@ -120,8 +120,8 @@ class Terms(Numbers):
         if not isinstance(kind, Exact):
             return float(number) if Fraction(float(number)) == number else None
         units = number * 10**kind.scale
-        width = 63 if type_of(kind) == "i64" else 127
-        return int(units) if units.denominator == 1 and -(1 << width) <= units < 1 << width else None
+        most = 1 << width(kind)
+        return int(units) if units.denominator == 1 and -most <= units < most else None
 
     def logic(self, name: str, args: list[Cpp]) -> Cpp:
         if any(a.optional for a in args):

@@ -69,10 +69,27 @@ def value_of(a: Cpp) -> Cpp:
     return made(f"{a.text}.value", a.kind, a)
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The list of an IN, a constant of the program: texts, or numbers of one C++ type in order."""
+
+    kind: Kind
+    values: tuple[str | int | float, ...]
+
+    @staticmethod
+    def of(kind: Kind, values: tuple[str | int | float, ...]) -> Listed:
+        return Listed(Exact(0, width(kind)) if isinstance(kind, Exact) else kind, values)
+
+
+def width(kind: Exact) -> int:
+    """The bits of the C++ integer that holds such numbers, its sign aside."""
+    return COUNT_BITS if kind.bits <= COUNT_BITS else WIDEST
+
+
 def type_of(kind: Kind) -> str:
     match kind:
-        case Exact(_, bits):
-            return "i64" if bits <= COUNT_BITS else "i128"
+        case Exact():
+            return "i64" if width(kind) == COUNT_BITS else "i128"
         case Inexact("double"):
             return "double"
         case Inexact():
@@ -122,8 +139,8 @@ def as_type(a: Cpp, kind: Kind) -> str:
     return a.text if type_of(a.kind) == type_of(kind) else f"{type_of(kind)}({a.text})"
 
 
-def integer(value: int, kind: Kind) -> str:
-    if type_of(kind) == "i64":
+def integer(value: int, kind: Exact) -> str:
+    if width(kind) == COUNT_BITS:
         return f"{value}LL"
     high, low = value >> 64, value & (1 << 64) - 1
     return f"((i128({high}LL) << 64) + {low}ULL)"

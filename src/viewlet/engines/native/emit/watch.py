@@ -19,10 +19,10 @@ from viewlet.engines.native.emit.lines import Code, function, plain_code
 from viewlet.engines.native.emit.results import cell, is_one_pass, key_variables, row_block, weight
 from viewlet.engines.native.emit.sources import Source, sources
 from viewlet.engines.native.emit.triggers import Triggers
-from viewlet.engines.native.emit.values import Scope, type_of
+from viewlet.engines.native.emit.values import Scope, type_of, width
 from viewlet.errors import Error
 from viewlet.loops.steps import Emit
-from viewlet.program.kinds import BOOLEAN, REAL, TEXT, Exact, Kind
+from viewlet.program.kinds import BOOLEAN, COUNT_BITS, REAL, TEXT, Exact, Kind
 from viewlet.program.trigger import Program, Result
 
 WEIGHT = '{"weight", Sql::BIGINT, 0, 0, false}'
@@ -286,7 +286,9 @@ def _column(name: str, kind: Kind, nullable: bool) -> str:
 
 def _sql(kind: Kind) -> str:
     if isinstance(kind, Exact):
-        return "Sql::BIGINT, 0, 0" if kind.scale == 0 and type_of(kind) == "i64" else f"Sql::DECIMAL, 38, {kind.scale}"
+        return (
+            "Sql::BIGINT, 0, 0" if kind.scale == 0 and width(kind) == COUNT_BITS else f"Sql::DECIMAL, 38, {kind.scale}"
+        )
     if kind in (TEXT, BOOLEAN):
         return f"Sql::{'VARCHAR' if kind == TEXT else 'BOOLEAN'}, 0, 0"
     return "Sql::DOUBLE, 0, 0"
