@@ -1,7 +1,8 @@
 """Every pass over loop nests on its pairs, as text: what goes in, and what comes out.
 
 A file of pairs for each pass. ``and`` stands between statements, ``then`` between what is done first and the
-statements. ``unchanged`` and ``apart`` say that a pass leaves them as they are.
+statements. ``unchanged`` and ``apart`` say that a pass leaves them as they are. A statement is an increment unless the
+line above it says what it is, in these words: ``replaces``, ``late``, ``buffered``, ``cache``.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -24,6 +26,7 @@ from viewlet.loops.verify import verify_block
 from viewlet.program.trigger import Statement
 
 GIVEN = frozenset({"@a", "@b"})
+SORTS = ("cache", "buffered", "replaces", "late")
 Pair = tuple[str, str, str]  # why, before, after
 
 
@@ -48,19 +51,30 @@ def checked(text: str) -> Block:
 
 
 def turns(text: str) -> tuple[Turn, ...]:
-    return tuple(turn(checked(part)) for part in text.split("\nand\n"))
+    return tuple(map(turn, text.split("\nand\n")))
 
 
-def turn(block: Block) -> Turn:
+def turn(text: str) -> Turn:
+    """One statement, with what the pipeline would say of it."""
+    first, _, rest = text.partition("\n")
+    sorts = frozenset(first.split()) if first.split()[0] in SORTS else frozenset[str]()
+    block = checked(rest if sorts else text)
     steps: list[Step] = [s for inner in blocks(block) for s in inner]
-    targets = {s.view: s.key for s in steps if isinstance(s, Emit)}
+    (target,) = {View(s.view, ("@a",) if "cache" in sorts else (), s.key) for s in steps if isinstance(s, Emit)}
     reads = {s.source.name for s in steps if isinstance(s, (Get, Loop, EachSlice, RangeSum, Runs))}
-    statements = tuple(Statement(View(name, (), key), "+=", ONE) for name, key in targets.items())
-    return Turn(statements, block, False, frozenset(reads))
+    op: Literal["+=", ":="] = ":=" if "replaces" in sorts else "+="
+    statement = Statement(target, op, ONE, buffered="buffered" in sorts, late="late" in sorts)
+    return Turn((statement,), block, bool(sorts) or target.name in reads, frozenset(reads))
 
 
-def text_of(found: tuple[Turn, ...]) -> str:
-    return "\nand\n".join(show_block(t.block) for t in found)
+def text_of(turns: tuple[Turn, ...]) -> str:
+    return "\nand\n".join(f"{sorts_of(t.statements[0])}{show_block(t.block)}" for t in turns)
+
+
+def sorts_of(statement: Statement) -> str:
+    flags = (bool(statement.target.inputs), statement.buffered, statement.op == ":=", statement.late)
+    sorts = [sort for sort, holds in zip(SORTS, flags, strict=True) if holds]
+    return " ".join(sorts) + "\n" if sorts else ""
 
 
 def well_formed(block: Block, given: frozenset[str] = GIVEN) -> None:
@@ -92,10 +106,12 @@ def test_fuse(before: str, after: str) -> None:
 
 @of("hoist")
 def test_hoist(before: str, after: str) -> None:
-    first, rest = hoist(turns(before), GIVEN)
+    first, rest = hoist(turns(before), GIVEN, place=lambda name: name.rstrip("0123456789"))
     text = f"{show_block(first)}\nthen\n{text_of(rest)}" if first else text_of(rest)
     assert text == (before if after == "unchanged" else after)
     well_formed(first)
+    for each in rest:
+        well_formed((*first, *each.block))
 
 
 def test_every_pass_has_a_file() -> None:
