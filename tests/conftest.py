@@ -6,10 +6,16 @@ To explore instead: ``pytest --hypothesis-profile explore tests/laws tests/engin
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from viewlet.loops import pipeline
+from viewlet.loops.steps import Block
+from viewlet.loops.text import parse_block, show_block
 
 # Compiled programs are kept with the other caches of the tests, not among the user's.
 os.environ.setdefault("VIEWLET_CACHE", str(Path(__file__).parent.parent / ".pytest_cache" / "viewlet"))
@@ -23,3 +29,30 @@ settings.load_profile("repeat")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What stays together on one worker begins first, so that none is left with it when all others are done."""
     items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _every_nest_comes_back() -> Iterator[None]:
+    """parse(print(x)) = x for each loop nest that any test makes, plans and single statements alike."""
+    seen: set[str] = set()
+
+    def comes_back(block: Block) -> None:
+        if (text := show_block(block)) not in seen:
+            assert parse_block(text) == block, text
+            seen.add(text)
+
+    def verify_plan(plan: pipeline.Plan, *rest: Any) -> None:
+        verify(plan, *rest)
+        for block in plan.blocks:
+            comes_back(block)
+
+    def finished(block: Block) -> Block:
+        done = finish(block)
+        comes_back(done)
+        return done
+
+    verify, finish = pipeline.verify_plan, pipeline.finished
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipeline, "verify_plan", verify_plan)
+        patch.setattr(pipeline, "finished", finished)
+        yield
