@@ -1,6 +1,7 @@
 """Hypothesis draws the same examples on every run, so that a test means the same everywhere.
 
-To explore instead: ``pytest --hypothesis-profile explore tests/laws tests/engines``.
+To go deeper, ``make soak`` runs the random families with more seeds: ``pytest --soak 20``. To explore other examples,
+run ``pytest --hypothesis-profile explore tests/laws tests/engines``.
 """
 
 from __future__ import annotations
@@ -23,6 +24,16 @@ os.environ.setdefault("VIEWLET_CACHE", str(Path(__file__).parent.parent / ".pyte
 settings.register_profile("repeat", derandomize=True, deadline=None)
 settings.register_profile("explore", max_examples=2000, deadline=None)
 settings.load_profile("repeat")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--soak", type=int, default=1, help="how many seeds each random family has (1)", metavar="SEEDS")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that takes ``seeded`` is run with each seed. The first is the one that ``make test`` has."""
+    if "seeded" in metafunc.fixturenames:
+        metafunc.parametrize("seeded", range(metafunc.config.getoption("--soak")))
 
 
 @pytest.hookimpl(trylast=True)

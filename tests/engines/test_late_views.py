@@ -109,10 +109,10 @@ def check_late_views(case: Case, strategy: str, starts: Sequence[tuple[str, Way 
                 assert database.verify(view) == [], f"{view} by {start}"
 
 
-def property_test(examples: st.SearchStrategy[Case], queries: int) -> Callable[[], None]:
+def property_test(examples: st.SearchStrategy[Case], queries: int, start: int) -> Callable[[], None]:
     turns = iter(range(1_000_000))
 
-    @seed(4)
+    @seed(start)
     @settings(
         max_examples=queries,
         deadline=None,
@@ -131,13 +131,13 @@ def property_test(examples: st.SearchStrategy[Case], queries: int) -> Callable[[
     return check
 
 
-def test_random_queries() -> None:
-    property_test(random_sql.cases(), 20)()
+def test_random_queries(seeded: int) -> None:
+    property_test(random_sql.cases(), 20, 4 + seeded)()
 
 
 @pytest.mark.parametrize("family", ["joins", "thresholds", "products", "totals", "memberships"])
-def test_random_inequalities(family: inequality_sql.Family) -> None:
-    property_test(inequality_sql.cases(family), 8)()
+def test_random_inequalities(family: inequality_sql.Family, seeded: int) -> None:
+    property_test(inequality_sql.cases(family), 8, 4 + seeded)()
 
 
 @pytest.mark.parametrize("name", ORDERED)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from typing_extensions import assert_never
 
 from viewlet.algebra.query import Atom, Compare, Delta, Rel, View, rename
-from viewlet.algebra.terms import Const, Var
+from viewlet.algebra.terms import Const, Var, free
 from viewlet.engines.exact.python.terms import PYTHON, Terms, Text, comparable, tuple_text
 from viewlet.loops.infer import Kinds
 from viewlet.loops.names import columns_of
@@ -28,6 +27,7 @@ from viewlet.loops.steps import (
     Loop,
     Nonzero,
     Order,
+    Product,
     Put,
     RangeSum,
     Runs,
@@ -40,7 +40,23 @@ from viewlet.program.kinds import COUNT, DOUBLE, Kind
 
 Bounds = Mapping[str, tuple[int, int]]
 Orders = Mapping[str, tuple[str, tuple[int, ...], int]]  # the name of an ordered index ↦ its store, slices and key
-SIMPLE = re.compile(r"-?\d+|\w+|\(\)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """An expression that may be needed more than once. ``is_atom``: a name of it would be no shorter."""
+
+    text: str
+    variables: frozenset[str]
+    is_atom: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The name of an expression, for as long as its variables keep their values."""
+
+    name: str
+    variables: frozenset[str]
 
 
 @dataclass
@@ -59,7 +75,7 @@ class Source(Terms):
     collected: dict[str, str] = field(default_factory=dict)
     indexes: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
     orders: dict[str, tuple[str, tuple[int, ...], int]] = field(default_factory=dict)
-    known: list[dict[str, str]] = field(default_factory=lambda: [{}])  # expressions that have a name, by scope
+    known: list[dict[str, Named]] = field(default_factory=lambda: [{}])  # expressions that have a name, by scope
     shared: int = 0
 
     def add(self, depth: int, line: str) -> None:
@@ -73,23 +89,32 @@ class Source(Terms):
         yield
         self.known.pop()
 
-    def once(self, depth: int, text: str) -> str:
+    def once(self, depth: int, expression: Shared) -> str:
         """A name for an expression, computed here unless it was before."""
-        if SIMPLE.fullmatch(text):
+        text = expression.text
+        if expression.is_atom:
             return text
         if text not in self.known[-1]:
             self.shared += 1
-            self.known[-1][text] = f"T_{self.shared}"
+            self.known[-1][text] = Named(f"T_{self.shared}", expression.variables)
             self.add(depth, f"T_{self.shared} = {text}")
-        return self.known[-1][text]
+        return self.known[-1][text].name
 
     def assigned(self, variable: str) -> str:
         """The name of a variable that gets a new value: what was computed from the old one is forgotten."""
-        name = self.name(variable)
         for scope in self.known:
-            for text in [t for t in scope if name in t]:
+            for text in [text for text, named in scope.items() if variable in named.variables]:
                 del scope[text]
-        return name
+        return self.name(variable)
+
+    def shared_key(self, variables: tuple[str, ...], kinds: Iterable[Kind]) -> Shared:
+        return Shared(self.key(variables, kinds), frozenset(variables), is_atom=not variables)
+
+    def shared_product(self, product: Product, kind: Kind) -> Shared:
+        value = self.product(product)
+        text = value.to(kind, True)
+        is_atom = value.units is not None or (value.is_name and text == value.text)
+        return Shared(text, frozenset(v for f in product for v in free(f.term)), is_atom)
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 
@@ -128,7 +153,7 @@ class Source(Terms):
                 self.add(depth, f"{self.assigned(name)} = {{}}")
                 self.block(body, depth)
             case Put(name, keys, product):
-                key = self.key(keys, [self.kinds[k] for k in keys])
+                key = self.shared_key(keys, [self.kinds[k] for k in keys])
                 self.collect(depth, self.name(name), key, self.product(product).to(self.kinds[name], True))
             case EachGroup(name, keys, body):
                 names = "".join(f"{self.assigned(k)}, " for k in keys)
@@ -136,7 +161,7 @@ class Source(Terms):
                 self.add(depth + 1, "if GROUP_M:")
                 self.inside(body, depth + 2)
             case Emit(key, product, view):
-                self.emit(depth, view, key, self.product(product))
+                self.emit(depth, view, key, product)
             case _:
                 assert_never(step)
 
@@ -170,7 +195,7 @@ class Source(Terms):
         source, kinds = step.source, self.program.columns[step.source.name]
         n = len(source.inputs) if isinstance(source, View) else 0
         names, store = columns_of(source), self.map_name(source)
-        key = self.once(depth, self.key(names[n:], kinds[n:]))
+        key = self.once(depth, self.shared_key(names[n:], kinds[n:]))
         get = f"{store}[{self.key(names[:n], kinds[:n])}].content.get" if n else f"GET_{store}"
         value = self.assigned(step.value)
         self.count(source, step.value)
@@ -247,7 +272,7 @@ class Source(Terms):
     def remember(self, source: Atom, entry: str, names: tuple[str, ...], kinds: tuple[Kind, ...]) -> None:
         """The entry's own key is a tuple that need not be made again, unless it has numbers that views do not hold."""
         if all(self.kinds[n] == kind and not _is_float(source, kind) for n, kind in zip(names, kinds, strict=True)):
-            self.known[-1][tuple_text([self.name(name) for name in names])] = entry
+            self.known[-1][tuple_text([self.name(name) for name in names])] = Named(entry, frozenset(names))
 
     # -- ordered reads -------------------------------------------------------------------------------------------------
 
@@ -349,22 +374,22 @@ class Source(Terms):
 
     # -- changes -------------------------------------------------------------------------------------------------------
 
-    def emit(self, depth: int, view: str, key: tuple[str, ...], product: Text) -> None:
+    def emit(self, depth: int, view: str, key: tuple[str, ...], product: Product) -> None:
         n = len(self.program.columns[view]) - len(key)
-        at = self.key(key, self.program.columns[view][n:])
-        m = product.to(self.program.values[view], True)
+        m = self.shared_product(product, self.program.values[view])
+        at = self.shared_key(key, self.program.columns[view][n:])
         if view in self.collected:
-            self.collect(depth, self.collected[view], at, m)
+            self.collect(depth, self.collected[view], at, m.text)
         else:
-            self.change(depth, f"VIEW_{self.labels[view]}", at, m, self.bounds.get(view))
+            names = self.once(depth, at), self.once(depth, m)
+            self.change(depth, f"VIEW_{self.labels[view]}", *names, self.bounds.get(view))
 
-    def collect(self, depth: int, into: str, key: str, m: str) -> None:
-        key = self.once(depth, key)
+    def collect(self, depth: int, into: str, at: Shared, m: str) -> None:
+        key = self.once(depth, at)
         self.add(depth, f"{into}[{key}] = {into}.get({key}, 0) + {m}")
 
     def change(self, depth: int, store: str, key: str, m: str, bounds: tuple[int, int] | None = None) -> None:
         """R(t⃗) += m, in place: a method of the store is called only where a key comes or goes."""
-        key, m = self.once(depth, key), self.once(depth, m)
         self.add(depth, f"N = GET_{store}({key})")
         self.add(depth, "if N is None:")
         self.add(depth + 1, f"CREATE_{store}({key}, {m})")

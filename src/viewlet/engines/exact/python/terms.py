@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from viewlet.algebra.terms import COMPARISONS, Const, Op, Scalar, Term, Var, apply, bounded, constants, exact, number
@@ -18,7 +18,6 @@ from viewlet.program.kinds import NULL, REAL, Exact, Kind, constant_kind, either
 
 PYTHON = {"=": "==", "<>": "!="}
 PLAIN = frozenset({"+", "-", "*", "and", "or", *COMPARISONS})
-NUMERAL = re.compile(r"-?\d+")
 TRUTH = frozenset({"and", "or", "not", "is_null"})
 
 
@@ -54,19 +53,29 @@ FUNCTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A Python expression and the kind of its value. ``computed``: by Python's own operators, which know no bounds."""
+    """A Python expression and the kind of its value.
+
+    ``computed``: by Python's own operators, which know no bounds. ``is_name``: the text is an identifier. ``units``:
+    the integer whose numeral the text is.
+    """
 
     text: str
     kind: Kind
     computed: bool = False
+    is_name: bool = False
+    units: int | None = None
+
+    @property
+    def is_atom(self) -> bool:
+        return self.is_name or self.units is not None
 
     def to(self, kind: Kind, plain: bool) -> str:
         """The same value as ``kind`` holds it; ``plain`` where it cannot be NULL."""
         places = _scale(kind) - _scale(self.kind)
         if places == 0 or NULL in (kind, self.kind):
             return self.text
-        if places > 0 and NUMERAL.fullmatch(self.text):
-            return f"{int(self.text) * 10**places}"
+        if places > 0 and self.units is not None:
+            return f"{self.units * 10**places}"
         if places > 0:
             return f"{self.text} * {10**places}" if plain else f"TIMES({self.text}, {10**places})"
         return f"OVER({self.text}, {10**-places})"
@@ -102,7 +111,7 @@ class Terms:
 
     def value(self, variable: str) -> Text:
         self.uses[variable] += 1
-        return Text(self.name(variable), self.kinds[variable])
+        return Text(self.name(variable), self.kinds[variable], is_name=True)
 
     def key(self, variables: Iterable[str], kinds: Iterable[Kind]) -> str:
         """A tuple as a store with columns of these kinds has it."""
@@ -160,22 +169,27 @@ class Terms:
     def constant(self, value: Scalar) -> Text:
         kind = constant_kind(value)
         if isinstance(kind, Exact):
-            return Text(repr(exact(value * 10**kind.scale)), kind)
+            units = exact(value * 10**kind.scale)
+            return Text(repr(units), kind, units=units if isinstance(units, int) else None)
         if not isinstance(value, Fraction):
-            return Text(repr(value), kind)
+            return Text(repr(value), kind, is_name=not isinstance(value, str))
         name = f"C_{value.numerator}_{value.denominator}".replace("-", "minus_")
         self.constants[name] = value
-        return Text(name, kind)
+        return Text(name, kind, is_name=True)
 
     def product(self, product: Product) -> Text:
         """Where doubles are multiplied, what they come to for one row must not be beyond all doubles."""
         own = [f for f in product if not self.counts(f.term)]
         factors = [self.factor(f) for f in product if f not in own] + [self.factor(f) for f in own]
         kind = times([f.kind for f in factors])
+        if not factors:
+            return Text("1", kind, units=1)
+        if len(factors) == 1 and factors[0].is_atom and _factor(factors[0], kind, True) == factors[0].text:
+            return replace(factors[0], kind=kind)
         texts = [_factor(f, kind, True) for f in factors]
         if kind == REAL and len(own) > 1:
             texts[-len(own) :] = [f"BOUNDED({' * '.join(texts[-len(own) :])})"]
-        return Text(" * ".join(texts) or "1", kind)
+        return Text(" * ".join(texts), kind)
 
     def counts(self, term: Term) -> bool:
         """How often a row counts, if need be with a sign."""
