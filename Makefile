@@ -7,7 +7,10 @@ READY := .venv/.ready
 CPP = $(shell find bench src tests -name "*.hpp" -o -name "*.cpp")
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test quick check check-native format bench
+.PHONY: help setup run test quick soak coverage check check-native format bench
+
+QUICK := tests/rules tests/paper tests/oracle tests/loops
+SEEDS ?= 20
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -29,7 +32,13 @@ test: check ## everything that must hold: make check, then all tests
 	$(BIN)/pytest -n 2 --dist loadgroup --durations 15
 
 quick: setup ## the signal while working: rules, the paper's examples, the referee, loop nests (a minute of CPU, no JVM, no C++)
-	$(BIN)/pytest -q tests/rules tests/paper tests/oracle tests/loops
+	$(BIN)/pytest -q $(QUICK)
+
+soak: setup ## deeper than make test: the random families with SEEDS seeds each (20; hours)
+	$(BIN)/pytest -n 2 --soak $(SEEDS) tests/laws tests/engines -k random
+
+coverage: setup ## which lines of each package make quick runs (a quarter more CPU than make quick)
+	$(BIN)/python -m tests.coverage $(QUICK)
 
 check: setup ## lint, format, types, layering
 	$(BIN)/ruff check .

@@ -14,10 +14,12 @@ from typing import Any
 from viewlet.algebra.evaluate import Key
 from viewlet.algebra.terms import EPOCH, Scalar
 from viewlet.errors import DataError, OutOfRangeError
-from viewlet.program.encoding import Cell, Row, decode, scale_of
+from viewlet.program.encoding import Row, decode, scale_of
+from viewlet.program.encoding import Stored as Cell
 from viewlet.program.limits import unscaled_range
 from viewlet.program.trigger import Result, ResultColumn
-from viewlet.schema import Column, Kind, Relation, Type
+from viewlet.schema import Column, Relation, Type
+from viewlet.schema import TypeName as Kind
 
 MIDNIGHT = dt.datetime(1970, 1, 1)
 MICROSECOND = dt.timedelta(microseconds=1)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from viewlet.compiler.script import compile_script
 from viewlet.compiler.strategy import StrategyName
 from viewlet.errors import refusing_depth
 from viewlet.program.trigger import Program
+from viewlet.schema import Dialect as Dialect
 from viewlet.sql.translate import translate
-
-Dialect = Literal["sql", "paper"]
 
 
 def compile(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
@@ -12,11 +11,9 @@ from weakref import ref
 import pyarrow as pa
 
 from viewlet import arrow
-from viewlet.algebra.evaluate import Reader
 from viewlet.algebra.query import relations
-from viewlet.boundary import WildError, is_wild, to_python_row
+from viewlet.boundary import WildError, is_wild
 from viewlet.changes import Change, Subscriptions, differences
-from viewlet.changes import Row as ShownRow
 from viewlet.compilation import Dialect
 from viewlet.compiler.script import compile_script
 from viewlet.compiler.strategy import StrategyName
@@ -26,7 +23,6 @@ from viewlet.engines.exact.python.engine import PythonEngine
 from viewlet.engines.initial import fewest_steps
 from viewlet.engines.native.bridge import SpoiledError
 from viewlet.engines.native.engine import NativeEngine, compile_program
-from viewlet.engines.results import result_rows
 from viewlet.engines.tables import tables_reader
 from viewlet.errors import Error, SqlError, refusing_depth
 from viewlet.program.kinds import Unfit
@@ -36,7 +32,7 @@ from viewlet.sql.source import script_text
 from viewlet.sql.translate import nothing
 from viewlet.tiers import NativeBuild
 from viewlet.turn import Turn
-from viewlet.view import View
+from viewlet.view import View, weights
 
 if TYPE_CHECKING:
     from viewlet.explain import Explanation
@@ -298,7 +294,7 @@ class Database:
         if any(is_wild(cell) for table in read for row in tables[table] for cell in row):
             raise Error(f"{name} cannot be verified: its definition is evaluated exactly, over no NaN and no infinity")
         over_tables = tables_reader([r for r in self.program.relations if r.name in read], tables)
-        return differences(_weights(definition, over_tables), self.view(name)._weights())
+        return differences(weights(definition, over_tables), self.view(name)._weights())
 
     def subscribe(self, view: str, callback: Callable[[Change], object]) -> Callable[[], None]:
         """Call back with each ``(weight, row)`` by which a view changes; see :meth:`View.subscribe`."""
@@ -328,13 +324,6 @@ class Database:
 
 def _length(data: Any) -> int:
     return len(data) if hasattr(data, "__len__") else 0
-
-
-def _weights(result: Result, read: Reader) -> Counter[ShownRow]:
-    found: Counter[ShownRow] = Counter()
-    for weight, row in result_rows(result, read):
-        found[row] += weight
-    return Counter({to_python_row(result, row): weight for row, weight in found.items()})
 
 
 def connect(

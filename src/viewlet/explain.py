@@ -23,10 +23,11 @@ from viewlet.loops.cost_class import program_cost_class, scan_warnings, statemen
 from viewlet.loops.lower import Lowering
 from viewlet.loops.pipeline import plan
 from viewlet.loops.text import show_block
-from viewlet.program.graph import Graph, graph, part_for, views_in
+from viewlet.program.graph import graph, part_for, views_in
 from viewlet.program.kinds import Unfit
+from viewlet.program.nodes import Graph
 from viewlet.program.text import EVENTS, statement_to_text
-from viewlet.program.trigger import Program, Result, Statement, Trigger, ViewDefinition
+from viewlet.program.trigger import MapDefinition, Program, Result, Statement, Trigger
 
 STAGES = MappingProxyType(
     {
@@ -247,7 +248,7 @@ def _defined(q: Query, program: Program, indent: int) -> str:
     return f"{q.text} where\n    {_definition(program.view(q.name), 6)}"
 
 
-def _definition(view: ViewDefinition, indent: int) -> str:
+def _definition(view: MapDefinition, indent: int) -> str:
     start = f"{view.read.text} :="
     if indent + len(start) + len(view.definition.text) < WIDTH:
         return f"{start} {view.definition.text}"
@@ -265,7 +266,7 @@ def _deltas(program: Program) -> str:
     return "\n".join([note, *lines]) if lines else "nothing changes"
 
 
-def _view_deltas(view: ViewDefinition, program: Program) -> Iterator[str]:
+def _view_deltas(view: MapDefinition, program: Program) -> Iterator[str]:
     """The deltas that the compiler made into statements, read off its record. A re-evaluation has none."""
     statements = [(t.event, s) for t in program.triggers for s in t.statements if s.target.name == view.name]
     again = [f"{event.kind}{event.relation}" for event, s in statements if s.op == ":="]
@@ -289,7 +290,7 @@ def _decision(program: Program, steps: list[Step]) -> str:
     return f"{views}\n\n{_rules(steps)}"
 
 
-def _kept(view: ViewDefinition, program: Program) -> Iterator[str]:
+def _kept(view: MapDefinition, program: Program) -> Iterator[str]:
     yield _definition(view, 4)
     yield f"  why: {view.why}"
     if view.fill is not None:

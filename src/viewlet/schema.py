@@ -8,14 +8,15 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Literal
 
-Kind = Literal["BOOLEAN", "INTEGER", "BIGINT", "DOUBLE", "DECIMAL", "DATE", "TIMESTAMP", "VARCHAR"]
+Dialect = Literal["sql", "paper"]  # of a script: SUM of nothing is NULL, or 0 as in the paper
+TypeName = Literal["BOOLEAN", "INTEGER", "BIGINT", "DOUBLE", "DECIMAL", "DATE", "TIMESTAMP", "VARCHAR"]
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
     """A SQL type; ``precision`` and ``scale`` only for DECIMAL."""
 
-    kind: Kind
+    kind: TypeName
     precision: int = 0
     scale: int = 0
 

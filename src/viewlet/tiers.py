@@ -41,7 +41,7 @@ class NativeBuild:
             return
         try:
             self._compiled = compile_program(self._program)
-        except BaseException as error:  # told to whoever asks for the result
+        except BaseException as error:  # raised where the result is asked for
             self._failure = error
 
     @property

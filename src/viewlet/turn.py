@@ -17,7 +17,7 @@ class Turn:
     """
 
     def __init__(self, subscriptions: Subscriptions) -> None:
-        """Whoever is called back comes from inside and may come in again."""
+        """A callback runs inside the turn of its thread, and may call the database again."""
         self.free: list[None] = [None]
         self._subscriptions = subscriptions
 

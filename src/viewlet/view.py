@@ -5,14 +5,15 @@ from __future__ import annotations
 import html
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from viewlet import arrow
+from viewlet.algebra.evaluate import Reader
 from viewlet.algebra.query import View as Read
 from viewlet.algebra.terms import Scalar
 from viewlet.boundary import UnfitError, to_python, to_python_row, to_scalar
@@ -20,12 +21,39 @@ from viewlet.changes import Change, Changes, Row
 from viewlet.engines.base import Engine
 from viewlet.engines.results import key_columns, result_rows, row_count
 from viewlet.errors import DataError, Error, OutOfRangeError
-from viewlet.program.trigger import Result, ResultColumn
-
-if TYPE_CHECKING:
-    from viewlet.database import Database
+from viewlet.program.trigger import Program, Result, ResultColumn
+from viewlet.session import Session
+from viewlet.turn import Turn
 
 SHOWN_ROWS = 20
+
+
+def weights(result: Result, read: Reader) -> Counter[Row]:
+    """Each row that a view has by these maps, and how often it is there."""
+    return _counted(_weighed(result, read))
+
+
+def _weighed(result: Result, read: Reader) -> Iterator[tuple[int, Row]]:
+    return ((weight, to_python_row(result, row)) for weight, row in result_rows(result, read))
+
+
+def _counted(weighed: Iterable[tuple[int, Row]]) -> Counter[Row]:
+    """There is one NaN for all, so that rows which have it are equal."""
+    rows: Counter[Row] = Counter()
+    for weight, row in weighed:
+        rows[tuple([math.nan if v != v else v for v in row])] += weight
+    return rows
+
+
+class Owner(Protocol):
+    """What a view needs of the database that it is in."""
+
+    _turn: Turn
+
+    @property
+    def program(self) -> Program: ...
+    def subscribe(self, view: str, callback: Callable[[Change], object]) -> Callable[[], None]: ...
+    def _fresh(self) -> Session: ...
 
 
 class View:
@@ -35,7 +63,7 @@ class View:
     hands itself to Arrow libraries by ``__arrow_c_stream__``, and shows itself in a notebook.
     """
 
-    def __init__(self, database: Database, name: str) -> None:
+    def __init__(self, database: Owner, name: str) -> None:
         self._database = database
         self.name = name
 
@@ -193,20 +221,11 @@ class View:
         return list(islice(self._repeated(), n)) if table is None else _listed(table.slice(0, n))
 
     def _repeated(self) -> Iterator[Row]:
-        return (row for row, weight in self._weighed() for _ in range(weight))
-
-    def _weighed(self) -> Iterator[tuple[Row, int]]:
-        result = self._result
-        for weight, row in result_rows(result, self._engine.read):
-            yield to_python_row(result, row), weight
+        return (row for weight, row in _weighed(self._result, self._engine.read) for _ in range(weight))
 
     def _weights(self) -> Counter[Row]:
-        if (table := self._native()) is not None:
-            return Counter(tuple(math.nan if v != v else v for v in row) for row in _listed(table))  # one NaN for all
-        found: Counter[Row] = Counter()
-        for row, weight in self._weighed():
-            found[row] += weight
-        return found
+        table = self._native()
+        return weights(self._result, self._engine.read) if table is None else _counted((1, r) for r in _listed(table))
 
     def _count(self) -> int:
         """Without the rows themselves, where each entry of a map is a row or some."""

@@ -10,7 +10,7 @@ from viewlet.algebra.evaluate import Entries, Key, evaluate, over
 from viewlet.algebra.query import View
 from viewlet.algebra.text import parse
 from viewlet.engines.exact.interpreter import Interpreter
-from viewlet.program.trigger import Event, Program, Statement, Trigger, ViewDefinition
+from viewlet.program.trigger import Event, MapDefinition, Program, Statement, Trigger
 from viewlet.schema import BIGINT, Column, Relation
 
 
@@ -18,10 +18,10 @@ def relation(name: str, columns: str, static: bool = False) -> Relation:
     return Relation(name, tuple(Column(c, BIGINT, nullable=False) for c in columns.split()), static)
 
 
-def view(read: str, definition: str, fill: str | None = None) -> ViewDefinition:
+def view(read: str, definition: str, fill: str | None = None) -> MapDefinition:
     target = parse(read)
     assert isinstance(target, View)
-    return ViewDefinition(
+    return MapDefinition(
         target.name, target.inputs, target.outputs, parse(definition), "", parse(fill) if fill else None
     )
 
@@ -40,7 +40,7 @@ def trigger(kind: str, r: Relation, *statements: str | Statement) -> Trigger:
     return Trigger(Event(kind, r.name, params), made)  # type: ignore[arg-type]
 
 
-def program(relations: tuple[Relation, ...], views: tuple[ViewDefinition, ...], *triggers: Trigger) -> Program:
+def program(relations: tuple[Relation, ...], views: tuple[MapDefinition, ...], *triggers: Trigger) -> Program:
     return Program(relations, views, triggers, (), "by hand")
 
 

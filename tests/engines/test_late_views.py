@@ -26,7 +26,7 @@ from viewlet.algebra.text import parse
 from viewlet.engines.initial import Tables, Way, cheapest_way, fewest_steps, nest, without
 from viewlet.engines.native.build import find_compiler
 from viewlet.engines.native.engine import MOST_COPIES
-from viewlet.program.trigger import Program, ViewDefinition
+from viewlet.program.trigger import MapDefinition, Program
 from viewlet.workloads.queries import PAPER_QUERIES
 from viewlet.workloads.streams import Event, order_book, tpch
 
@@ -45,7 +45,7 @@ STARTS: tuple[tuple[str, Way | None], ...] = (
 def going(way: Way | None) -> Iterator[None]:
     """Whatever the rows and the program, views start in this way; without one they start natively where they can."""
 
-    def chosen(program: Program, views: Sequence[ViewDefinition], tables: Tables) -> Way:
+    def chosen(program: Program, views: Sequence[MapDefinition], tables: Tables) -> Way:
         return way or cheapest_way(program, views, tables)
 
     with (

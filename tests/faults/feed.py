@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from tests.engines.conformance import Case
@@ -63,6 +64,7 @@ class Feed:
     streams: Streams
     checkpoint: Path
     given: int = 0
+    over: bool = False  # it failed, or has ended
 
     def start(self) -> None:
         options = {"checkpoint": self.checkpoint, "cells": CELLS, "trigger": None}
@@ -93,12 +95,29 @@ class Feed:
             until(f"cell {done} to take batch {batch}", lambda: attempts(self.checkpoint, batch, done))
             yield waiting_client(self.mark, self.checkpoint, last)
 
+    def is_right(self) -> bool:
+        """The views that Spark shows are the referee's, after all that was given and was committed."""
+        if self.over:
+            return False
+        self.over = True
+        rows = self.rows()
+        answer = next(islice(self.streams.answers(), self.given - 1, None))
+        self.over = any(difference(rows[view], expected) is not None for view, expected in answer.items())
+        return not self.over
+
+    def rows(self) -> dict[str, list[tuple[object, ...]]]:
+        return self.driver.call(drive.rows, str(self.checkpoint))
+
     def end(self) -> None:
         """After the rest of the stream every batch was right, and so are the views that Spark shows."""
         self.run(len(self.streams.batches) - self.given)
-        found = self.driver.call(drive.rows, str(self.checkpoint))
+        rows = self.rows()
+        self.stop()
+        check(self.streams, self.checkpoint, rows)
+
+    def stop(self) -> None:
+        self.over = True
         self.driver.call(drive.stop, str(self.checkpoint))
-        check(self.streams, self.checkpoint, found)
 
 
 def check(streams: Streams, checkpoint: Path, found: dict[str, list[tuple[object, ...]]]) -> None:

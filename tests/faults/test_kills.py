@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 
@@ -26,40 +25,65 @@ def _all_that_hold_the_batch(feed: Feed, worker: int) -> None:
 
 
 # Each in a batch of its own that cell c0 has taken and c1 has not; given is the Python worker that waits for c1.
-KILLS: tuple[Callable[[Feed, int], None], ...] = (
-    lambda feed, worker: kill(worker),
-    lambda feed, worker: kill(_cell(feed)),
-    lambda feed, worker: kill(keeper_of(_cell(feed))),  # the next cells to end have none
-    _all_that_hold_the_batch,
-    lambda feed, worker: kill(executor_of(worker)),
-)
+KILLS: dict[str, Callable[[Feed, int], None]] = {
+    "worker": lambda feed, worker: kill(worker),
+    "cell": lambda feed, worker: kill(_cell(feed)),
+    "keeper": lambda feed, worker: kill(keeper_of(_cell(feed))),  # the next cells to end have none
+    "all that hold the batch": _all_that_hold_the_batch,
+    "executor": lambda feed, worker: kill(executor_of(worker)),
+}
 
 
-def test_every_kind_of_process_is_killed_or_hangs_in_mid_batch(
-    driver: Driver, cluster: Cluster, tmp_path: Path
-) -> None:
-    """One query for all of them: starting one takes longer than killing what runs it."""
-    feed = Feed(driver, cluster.mark, bids_streams(tmp_path / "in", len(KILLS) + 5), tmp_path / "checkpoint")
-    feed.start()
-    feed.run(2)
-    for kill_one in KILLS:
-        with feed.mid_batch() as worker:
-            kill_one(feed, worker)
-        feed.committed()
-    _kill_an_executor_while_partial_changes_are_summed(feed)
-    _let_a_copy_overtake_a_task(feed)
-    feed.end()
+@pytest.fixture(scope="module")
+def feeds(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Driver], Feed]]:
+    """One query for all tests: starting one takes longer than killing what runs it. A test that fails leaves none."""
+    running: list[Feed] = []
+
+    def feed(driver: Driver) -> Feed:
+        if running and running[-1].is_right():
+            return running[-1]
+        folder = tmp_path_factory.mktemp("kills")
+        streams = bids_streams(folder / "in", len(KILLS) + 5)
+        running.append(Feed(driver, cluster.mark, streams, folder / "checkpoint"))
+        running[-1].start()
+        running[-1].run(2)
+        return running[-1]
+
+    yield feed
+    for each in running:
+        if each.driver.is_alive and not each.over:
+            each.stop()
 
 
-def _kill_an_executor_while_partial_changes_are_summed(feed: Feed) -> None:
+@pytest.fixture
+def feed(feeds: Callable[[Driver], Feed], driver: Driver) -> Feed:
+    return feeds(driver)
+
+
+@pytest.mark.parametrize("victim", KILLS)
+def test_a_process_is_killed_in_mid_batch(feed: Feed, victim: str) -> None:
+    with feed.mid_batch() as worker:
+        KILLS[victim](feed, worker)
+    feed.committed()
+    assert feed.is_right()
+
+
+def test_an_executor_is_killed_while_partial_changes_are_summed(feed: Feed) -> None:
     with feed.mid_batch(last="m1", done="m0") as worker:
         kill(executor_of(worker))
     feed.committed()
+    assert feed.is_right()
 
 
-def _let_a_copy_overtake_a_task(feed: Feed) -> None:
+def test_a_copy_overtakes_a_task(feed: Feed) -> None:
     """Its cell has taken its rows; it hears the answer only when the batch is committed, by what its copy did."""
     with ExitStack() as hanging:
         with feed.mid_batch() as worker:
             hanging.enter_context(stopped(worker))
         feed.committed()
+    assert feed.is_right()
+
+
+def test_every_batch_of_the_query_was_right(feed: Feed) -> None:
+    """The rest of the stream, and all batches that the tests above have seen."""
+    feed.end()

@@ -29,7 +29,7 @@ from viewlet.loops.lower import Lowering
 from viewlet.loops.pipeline import fused
 from viewlet.loops.steps import Add, Block, Emit, Factor, Let, Total
 from viewlet.loops.steps import Test as Filter
-from viewlet.program.trigger import Event, Program, Statement, Trigger, ViewDefinition
+from viewlet.program.trigger import Event, MapDefinition, Program, Statement, Trigger
 from viewlet.schema import BIGINT, Column, Relation
 
 SCHEMA = """
@@ -187,7 +187,7 @@ def test_a_statement_does_not_join_one_that_writes_what_it_reads() -> None:
     """``seen`` reads ``kept`` as the statement before it leaves it: not in one loop with it, half changed."""
     definitions = {"there[][a, b]": "R(a, b)", "kept[][b]": "Sum[b](R(a, b))", "seen[][b]": "Sum[b](R(a, b))"}
     reads = {as_view(read): parse(definition) for read, definition in definitions.items()}
-    views = tuple(ViewDefinition(read.name, (), read.outputs, definition, "") for read, definition in reads.items())
+    views = tuple(MapDefinition(read.name, (), read.outputs, definition, "") for read, definition in reads.items())
     statements = {
         "kept[][b]": "there[][@a, b]",
         "seen[][b]": "there[][@a, b] * Sum[](kept[][c] * [c <> b])",

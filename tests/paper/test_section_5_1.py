@@ -12,7 +12,7 @@ from viewlet.compiler.duplicates import canonical
 from viewlet.compiler.order import order_statements, views_read
 from viewlet.compiler.script import compile_query, compile_script
 from viewlet.engines.exact.interpreter import Interpreter
-from viewlet.program.trigger import Event, Program, Statement, Trigger, ViewDefinition
+from viewlet.program.trigger import Event, MapDefinition, Program, Statement, Trigger
 from viewlet.schema import Relation
 from viewlet.sql.translate import translate
 from viewlet.workloads.queries import PAPER_QUERIES
@@ -148,8 +148,8 @@ def test_reevaluate_where_they_bind_nothing():
 # -- statement order (Example 6) ---------------------------------------------------------------------------------------
 
 
-def plain_view(name: str) -> ViewDefinition:
-    return ViewDefinition(name, (), (), parse("Sum[](R(a))"), "for this test")
+def plain_view(name: str) -> MapDefinition:
+    return MapDefinition(name, (), (), parse("Sum[](R(a))"), "for this test")
 
 
 def increment(target: str, expression: str) -> Statement:

@@ -20,7 +20,7 @@ from viewlet.compiler.script import Statistics, compile_query, compile_script
 from viewlet.compiler.sizes import Estimator
 from viewlet.compiler.strategy import STRATEGIES
 from viewlet.loops.cost_class import Rank, program_cost_class, statement_access
-from viewlet.program.trigger import Event, Program, Statement, ViewDefinition
+from viewlet.program.trigger import Event, MapDefinition, Program, Statement
 from viewlet.schema import Relation
 from viewlet.sql.translate import translate
 from viewlet.workloads.queries import PAPER_QUERIES
@@ -45,14 +45,14 @@ def compiled(*views: str, strategy: str = "optimized") -> Program:
 
 R = replace(stream("R", "A", "B", rows=1000), distinct=MappingProxyType({"A": 10, "B": 500}))
 E = stream("E", "A")
-V = ViewDefinition("V", (), ("A", "B"), parse("R(A, B)"), "the table")
+V = MapDefinition("V", (), ("A", "B"), parse("R(A, B)"), "the table")
 ENTRY = 2 + 1  # the cells of R(A, B): its columns, and how often it is there
 
 
 def touched(text: str, bound: str = "", op: Literal["+=", ":="] = "+=") -> float:
     """What a statement touches whose event binds these columns."""
     q = parse(text)
-    view = ViewDefinition("Q", (), tuple(sorted(outputs(q))), parse(text.replace("V[][A, B]", "R(A, B)")), "the target")
+    view = MapDefinition("Q", (), tuple(sorted(outputs(q))), parse(text.replace("V[][A, B]", "R(A, B)")), "the target")
     model = CostModel(Estimator({"R": R, "E": E}, {"Q": view, "V": V}))
     return model.statement_cost(Statement(view.read, op, q), Event("+", "E", tuple(bound)))
 

@@ -16,7 +16,7 @@ from viewlet.algebra.text import parse
 from viewlet.compiler.script import compile_query
 from viewlet.engines.exact.interpreter import Interpreter
 from viewlet.loops.cost_class import program_cost_class, scan_warnings, statement_access
-from viewlet.program.trigger import Event, Program, Statement, Trigger, ViewDefinition
+from viewlet.program.trigger import Event, MapDefinition, Program, Statement, Trigger
 from viewlet.schema import BIGINT, Column, Relation
 from viewlet.workloads.queries import PAPER_QUERIES
 from viewlet.workloads.streams import order_book, tpch
@@ -29,8 +29,8 @@ def relation(name: str, *columns: str) -> Relation:
 SCHEMA = (relation("R", "a", "b"), relation("S", "b", "c"))
 
 
-def kept(name: str, *outputs: str) -> ViewDefinition:
-    return ViewDefinition(name, (), outputs, parse("1"), "for this test")
+def kept(name: str, *outputs: str) -> MapDefinition:
+    return MapDefinition(name, (), outputs, parse("1"), "for this test")
 
 
 VIEWS = (kept("v"), kept("r", "a", "b"), kept("s", "b", "c"), kept("one"))

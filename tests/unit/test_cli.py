@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -21,6 +22,7 @@ from viewlet.compiler.strategy import STRATEGIES
 from viewlet.database import Database
 from viewlet.explain import CPP, STAGES
 from viewlet.jobs.run import LocalRun, Progress
+from viewlet.schema import Dialect
 from viewlet.workloads.queries import FINANCE, PAPER_QUERIES
 
 SOURCE = Path(viewlet.__file__).parents[1]
@@ -289,7 +291,8 @@ def test_run_has_a_job_of_its_own() -> None:
 
 
 def test_options_offer_what_there_is() -> None:
-    assert {s.value for s in options.Strategy} == set(STRATEGIES)
+    assert set(get_args(get_args(options.StrategyOption)[0])) == set(STRATEGIES)
+    assert get_args(options.DialectOption)[0] == Dialect
     assert [s.value for s in explain.Stage] == [*STAGES, CPP]
 
 

@@ -334,6 +334,8 @@ def test_both_pictures_show_the_same_thing() -> None:
     assert light == dark
 
 
+HARD = re.compile(r"\b(?:anew|[Ww]hoever|[Nn]or stands)\b")
+SOURCES = sorted(path for path in (ROOT / "src" / "viewlet").rglob("*") if path.suffix in (".py", ".hpp", ".cpp"))
 PLAIN = [*PAGES, ROOT / "docs" / "algebra.md", ROOT / "docs" / "rules.md"]
 
 
@@ -341,4 +343,9 @@ PLAIN = [*PAGES, ROOT / "docs" / "algebra.md", ROOT / "docs" / "rules.md"]
 def test_pages_are_in_plain_english(page: Path) -> None:
     """Words that make a sentence hard to follow."""
     prose = CODE.sub("", re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL))
-    assert re.findall(r"\b(?:anew|[Ww]hoever|[Nn]or stands)\b", prose) == []
+    assert HARD.findall(prose) == []
+
+
+@pytest.mark.parametrize("file", SOURCES, ids=lambda path: str(path.relative_to(ROOT / "src" / "viewlet")))
+def test_docstrings_comments_and_messages_are_in_plain_english(file: Path) -> None:
+    assert HARD.findall(file.read_text("utf-8")) == []

@@ -6,7 +6,7 @@ import pytest
 
 from viewlet.algebra.evaluate import UNBOUND
 from viewlet.algebra.terms import Scalar
-from viewlet.program.encoding import AS_IT_IS, Cell, Codec, decode, encode, row_codec, view_codec
+from viewlet.program.encoding import AS_IT_IS, Codec, Stored, decode, encode, row_codec, view_codec
 from viewlet.program.kinds import COUNT, DOUBLE, REAL, TEXT, Exact
 from viewlet.schema import BIGINT, BOOLEAN, VARCHAR, Column, Relation, decimal
 from viewlet.schema import DOUBLE as DOUBLE_TYPE
@@ -26,7 +26,7 @@ from viewlet.schema import DOUBLE as DOUBLE_TYPE
         (None, 2, None),
     ],
 )
-def test_a_cell_and_its_scalar(cell: Cell, scale: int, scalar: Scalar) -> None:
+def test_a_cell_and_its_scalar(cell: Stored, scale: int, scalar: Scalar) -> None:
     assert decode(cell, scale) == scalar
     assert type(decode(cell, scale)) is type(scalar)
     assert encode(scalar, scale) == cell, "a float equals its exact number"

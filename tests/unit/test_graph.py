@@ -12,8 +12,9 @@ from viewlet.algebra.query import View
 from viewlet.algebra.text import parse
 from viewlet.compiler.script import compile_query
 from viewlet.engines.exact.interpreter import Interpreter
-from viewlet.program.graph import Edge, graph, part_for
-from viewlet.program.trigger import Event, Program, Result, Statement, Trigger, ViewDefinition
+from viewlet.program.graph import graph, part_for
+from viewlet.program.nodes import Edge
+from viewlet.program.trigger import Event, MapDefinition, Program, Result, Statement, Trigger
 from viewlet.program.verify import verify_program
 from viewlet.schema import BIGINT, Column, Relation
 from viewlet.workloads.queries import FINANCE, PAPER_QUERIES, TPCH
@@ -93,7 +94,7 @@ def test_text_is_a_tree_of_what_each_refresh_reads(program: Program) -> None:
 
 def test_text_of_views_that_read_each_other_ends() -> None:
     columns = (Column("a", BIGINT, False),)
-    views = tuple(ViewDefinition(name, (), ("a",), parse("R(a)"), "for this test") for name in "vw")
+    views = tuple(MapDefinition(name, (), ("a",), parse("R(a)"), "for this test") for name in "vw")
     insert = Event("+", "R", ("@a",))
     statements = (
         Statement(View("v", (), ("a",)), ":=", parse("w[][a]")),

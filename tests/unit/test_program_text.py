@@ -11,7 +11,7 @@ from viewlet.algebra.text import ParseError, parse, parse_term
 from viewlet.algebra.verify import VerifyError
 from viewlet.compiler.script import compile_script
 from viewlet.program.text import program_from_text, program_to_text, statement_to_text
-from viewlet.program.trigger import Event, Program, Result, ResultColumn, Statement, Trigger, ViewDefinition
+from viewlet.program.trigger import Event, MapDefinition, Program, Result, ResultColumn, Statement, Trigger
 from viewlet.program.verify import verify_program
 from viewlet.schema import BIGINT, VARCHAR, Column, Relation, decimal
 from viewlet.sql.translate import translate
@@ -20,10 +20,10 @@ from viewlet.workloads.queries import PAPER_QUERIES
 QTY = decimal(12, 2)
 
 
-def view(read: str, definition: str, why: str, fill: str | None = None) -> ViewDefinition:
+def view(read: str, definition: str, why: str, fill: str | None = None) -> MapDefinition:
     atom = parse(read)
     assert isinstance(atom, View)
-    return ViewDefinition(
+    return MapDefinition(
         atom.name, atom.inputs, atom.outputs, parse(definition), why, None if fill is None else parse(fill)
     )
 
@@ -190,7 +190,7 @@ def test_q18_is_whole():
     verify_program(Q18)
 
 
-def with_view(changed: ViewDefinition) -> Program:
+def with_view(changed: MapDefinition) -> Program:
     return replace(Q18, views=tuple(changed if v.name == changed.name else v for v in VIEWS))
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from viewlet.algebra.evaluate import UNBOUND, Entries, Key, Reader, evaluate, over
 from viewlet.algebra.text import parse
 from viewlet.engines.exact.store import Cache, Map
-from viewlet.program.trigger import ViewDefinition
+from viewlet.program.trigger import MapDefinition
 
 VALUES = st.sampled_from([None, 0, 1, "a"])
 KEYS = st.tuples(VALUES, VALUES, VALUES)
@@ -57,7 +57,7 @@ def test_replaced_content_is_found_by_the_indexes() -> None:
     assert list(content.read((1, UNBOUND))) == [((1, 2), 5)]
 
 
-def cache_of(view: ViewDefinition, read: Reader) -> Cache:
+def cache_of(view: MapDefinition, read: Reader) -> Cache:
     def fill(given: Key) -> Entries:
         assert view.fill is not None
         return evaluate(view.fill, read, view.outputs, dict(zip(view.inputs, given, strict=True)))
@@ -68,7 +68,7 @@ def cache_of(view: ViewDefinition, read: Reader) -> Cache:
 def test_a_cache_fills_on_a_miss_and_then_holds() -> None:
     """above[p][b] = Sum of volumes above price p, by broker b."""
     volumes: Entries = {(7, 10): 100, (7, 20): 50, (8, 30): 1}
-    view = ViewDefinition(
+    view = MapDefinition(
         "above",
         ("p",),
         ("b",),
@@ -91,7 +91,7 @@ def test_a_cache_fills_on_a_miss_and_then_holds() -> None:
 
 
 def test_an_empty_answer_is_held_too() -> None:
-    view = ViewDefinition("v", ("p",), (), parse("Sum[](r(x) * [x > p])"), "", fill=parse("Sum[](r[][x] * [x > p])"))
+    view = MapDefinition("v", ("p",), (), parse("Sum[](r(x) * [x > p])"), "", fill=parse("Sum[](r[][x] * [x > p])"))
     rows: Entries = {}
     cache = cache_of(view, over({"r": rows}))
     assert list(cache.read((1,))) == []

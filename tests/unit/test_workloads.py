@@ -10,11 +10,11 @@ import pytest
 
 from tests.oracle.oracle import DuckOracle, Vacuity
 from tests.oracle.paper_streams import small_stream, static_rows
-from viewlet.schema import Relation
+from viewlet.schema import Dialect, Relation
 from viewlet.sql.ddl import relation
 from viewlet.sql.parse import parse
 from viewlet.sql.source import Source
-from viewlet.workloads.queries import FINANCE, PAPER_QUERIES, TPCH, Dialect, PaperQuery
+from viewlet.workloads.queries import FINANCE, PAPER_QUERIES, TPCH, PaperQuery
 from viewlet.workloads.streams import Event, order_book, tpch
 
 QUERIES = pytest.mark.parametrize("query", PAPER_QUERIES.values(), ids=lambda q: q.name)

@@ -1,7 +1,7 @@
 """Generalised multiset relations (§3.1, Figure 1): tuples ↦ rational multiplicities, all but finitely many of them 0.
 
 A tuple is a record: the order of the columns is only how it is written down. ⋈ matches equal values, NULL with NULL
-included; whoever wants SQL's ``=`` rules the NULLs out first (the guard invariant of :mod:`viewlet.algebra.query`).
+included; for SQL's ``=``, rule the NULLs out first (the guard invariant of :mod:`viewlet.algebra.query`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from types import MappingProxyType
 from viewlet.algebra.terms import Const, Number, Op, Scalar, Term, Var, evaluate_term, exact, show_constant, show_number
 
 Tuple = tuple[Scalar, ...]
-Row = Mapping[str, Scalar]
-Function = Term | Callable[[Row], Scalar]
+NamedRow = Mapping[str, Scalar]
+Function = Term | Callable[[NamedRow], Scalar]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,7 +39,7 @@ class GMR:
         object.__setattr__(self, "entries", MappingProxyType(kept))
 
     @classmethod
-    def singleton(cls, row: Row, multiplicity: Number = 1) -> GMR:
+    def singleton(cls, row: NamedRow, multiplicity: Number = 1) -> GMR:
         """{⟨A⃗: a⃗⟩ ↦ c}; ``singleton({}, c)`` is the nullary {⟨⟩ ↦ c}."""
         return cls(tuple(row), {tuple(row.values()): multiplicity})
 
@@ -65,7 +65,7 @@ class GMR:
         columns = tuple(sorted(self.columns))
         return hash((columns, frozenset(self.over(columns).entries.items())))
 
-    def rows(self) -> Iterator[tuple[Row, Number]]:
+    def rows(self) -> Iterator[tuple[NamedRow, Number]]:
         """Every tuple of the support as a record, with its multiplicity."""
         for row, multiplicity in self.entries.items():
             yield dict(zip(self.columns, row, strict=True)), multiplicity
@@ -99,7 +99,7 @@ class GMR:
     def join(self, other: GMR) -> GMR:
         """R ⋈ S : t⃗ ↦ R(π_sch(R) t⃗) * S(π_sch(S) t⃗)"""
         shared = [c for c in self.columns if c in other.columns]
-        matches: dict[Tuple, list[tuple[Row, Number]]] = {}
+        matches: dict[Tuple, list[tuple[NamedRow, Number]]] = {}
         for row, multiplicity in other.rows():
             matches.setdefault(tuple(row[c] for c in shared), []).append((row, multiplicity))
         columns = self.columns + tuple(c for c in other.columns if c not in self.columns)
@@ -149,7 +149,7 @@ class GMR:
         return f"GMR({self.columns!r}, {dict(self.entries)!r})"
 
 
-def _collect(columns: tuple[str, ...], rows: Iterable[tuple[Row, Number]]) -> GMR:
+def _collect(columns: tuple[str, ...], rows: Iterable[tuple[NamedRow, Number]]) -> GMR:
     """The GMR that adds up what falls on the same tuple."""
     total: dict[Tuple, Number] = {}
     for row, multiplicity in rows:
@@ -158,7 +158,7 @@ def _collect(columns: tuple[str, ...], rows: Iterable[tuple[Row, Number]]) -> GM
     return GMR(columns, total)
 
 
-def _function(f: Function | Number) -> Callable[[Row], Scalar]:
+def _function(f: Function | Number) -> Callable[[NamedRow], Scalar]:
     match f:
         case Const() | Var() | Op():
             return lambda row: evaluate_term(f, row)

@@ -17,12 +17,12 @@ Sum_{A;f} Q              ``sum_({"A"}, join(Q, Value(f)))``                     
 M_Q[x_in][x_out]         ``View("q", ("x",), ("y",))``                               ``q[x][y]``
 =======================  ==========================================================  =========================
 
-NULL may stand in a column. ``Compare`` with a NULL side is 0 and ``Value`` of NULL is 0, and whoever builds a query
+NULL may stand in a column. ``Compare`` with a NULL side is 0 and ``Value`` of NULL is 0, and code that builds a query
 keeps the *guard invariant*: in a product, next to a ``Value`` whose term may be NULL or an ``=`` between variables that
 may be NULL, stands the comparison that rules the NULL out. So the rewrite rules may split and unify freely.
 
 ⋈ and + commute: the lower-case constructors flatten, fold constants and sort, so that equal queries are equal objects.
-Variables that a ``Sum`` sums out are local to it; whoever builds a query gives them names used nowhere else.
+Variables that a ``Sum`` sums out are local to it; code that builds a query gives them names used nowhere else.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ STAGES: dict[Stage, tuple[type[Query], ...]] = {  # what a stage must not contai
 
 
 class VerifyError(Error):
-    """A query that must not exist at its stage: a bug in whoever made it, with the place where it was made."""
+    """A query that must not exist at its stage: a bug in the code that made it, with its place."""
 
 
 def verify(q: Query, stage: Stage, *, bound: Names = frozenset(), bulk: bool = False, where: str = "") -> None:

@@ -15,10 +15,10 @@ from types import MappingProxyType
 from viewlet.algebra.query import Bind, Exists, Join, Query, Rel, Sum, Union, atoms, inputs, map_children, outputs
 from viewlet.cells.routing import All, Copy, Route
 from viewlet.program.trigger import Result, Script
-from viewlet.schema import Kind, Relation
+from viewlet.schema import Relation, TypeName
 
 Routes = tuple[Route, ...]  # along each dimension
-SIZE: dict[Kind, int] = {"BOOLEAN": 1, "INTEGER": 2, "DATE": 2, "BIGINT": 3, "TIMESTAMP": 3, "DOUBLE": 3}
+SIZE: dict[TypeName, int] = {"BOOLEAN": 1, "INTEGER": 2, "DATE": 2, "BIGINT": 3, "TIMESTAMP": 3, "DOUBLE": 3}
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from viewlet.algebra.terms import Var
 from viewlet.cells.routing import Grid
 from viewlet.loops.infer import Kinds, program_kinds
 from viewlet.program.kinds import COUNT_BITS, Exact, Inexact, Kind, Other
-from viewlet.program.trigger import Event, Program, Result, Statement, Trigger, ViewDefinition
+from viewlet.program.trigger import Event, MapDefinition, Program, Result, Statement, Trigger
 from viewlet.program.verify import verify_program
 from viewlet.schema import BIGINT, BOOLEAN, DOUBLE, VARCHAR, Column, Relation, Type, decimal
 
@@ -90,7 +90,7 @@ def _reads(result: Result) -> Iterator[View]:
 # -- maps that sum -----------------------------------------------------------------------------------------------------
 
 
-def _relations(roots: Iterable[ViewDefinition], kinds: Kinds, taken: set[str]) -> dict[str, Relation]:
+def _relations(roots: Iterable[MapDefinition], kinds: Kinds, taken: set[str]) -> dict[str, Relation]:
     """For each root map the relation of its partial values."""
     return {
         root.name: Relation(
@@ -127,19 +127,19 @@ def _type(kind: Kind) -> Type:
             return BIGINT
 
 
-def _views(root: ViewDefinition, relation: Relation, taken: set[str]) -> tuple[ViewDefinition, ...]:
+def _views(root: MapDefinition, relation: Relation, taken: set[str]) -> tuple[MapDefinition, ...]:
     """M[k⃗] := Sum_k⃗(partial_M(k⃗, v) ⋈ v); of doubles also how many there are, so that the sum of none is exactly 0."""
     names = tuple(c.name for c in relation.columns)
     *keys, value = names
     rows = Rel(relation.name, names)
-    total = ViewDefinition(root.name, (), tuple(keys), sum_(keys, join(rows, Value(Var(value)))), root.why)
+    total = MapDefinition(root.name, (), tuple(keys), sum_(keys, join(rows, Value(Var(value)))), root.why)
     if relation.columns[-1].type != DOUBLE:
         return (total,)
     name = _free_name(f"{root.name}_parts", taken)
-    return total, ViewDefinition(name, (), tuple(keys), sum_(keys, rows), f"how many values {root.name} is the sum of")
+    return total, MapDefinition(name, (), tuple(keys), sum_(keys, rows), f"how many values {root.name} is the sum of")
 
 
-def _triggers(relation: Relation, views: Sequence[ViewDefinition]) -> Iterator[Trigger]:
+def _triggers(relation: Relation, views: Sequence[MapDefinition]) -> Iterator[Trigger]:
     """±partial_M(k⃗, v): M[k⃗] ±= v, and the same summed over an update."""
     params = tuple(f"@{c.name}" for c in relation.columns)
     keys, summands = params[:-1], (Value(Var(params[-1])), ONE)

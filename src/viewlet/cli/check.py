@@ -6,10 +6,8 @@ import typer
 
 from viewlet.check import ViewCheck, check
 from viewlet.cli.options import (
-    Dialect,
     DialectOption,
     JobArgument,
-    Strategy,
     StrategyOption,
     errors_as_messages,
     read_job,
@@ -24,12 +22,10 @@ viewlet check job.sql --strategy classical [dim]# what an update would cost with
 """
 
 
-def check_command(
-    job: JobArgument, strategy: StrategyOption = Strategy.optimized, dialect: DialectOption = Dialect.sql
-) -> None:
+def check_command(job: JobArgument, strategy: StrategyOption = "optimized", dialect: DialectOption = "sql") -> None:
     """Say for each view whether it can be maintained, what an update costs, and if not or not well, why."""
     with errors_as_messages():
-        checks = check(read_job(job), strategy=strategy.value, dialect=dialect.value)
+        checks = check(read_job(job), strategy=strategy, dialect=dialect)
     for result in checks:
         typer.echo(_line(result))
         for finding in result.findings:

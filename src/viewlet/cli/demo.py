@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from viewlet.cli.options import Strategy, StrategyOption, errors_as_messages
+from viewlet.cli.options import StrategyOption, errors_as_messages
 from viewlet.compiler.strategy import StrategyName
 from viewlet.database import Database, connect
 from viewlet.loops.cost_class import program_cost_class
@@ -37,12 +37,12 @@ viewlet demo --views vwap --strategy reevaluate [dim]# the same answers, without
 def demo_command(
     events: Annotated[int, typer.Option(min=1, help="How many orders, fills and cancellations.")] = 50_000,
     seed: Annotated[int, typer.Option(help="The same seed gives the same events.")] = 1,
-    strategy: StrategyOption = Strategy.optimized,
+    strategy: StrategyOption = "optimized",
     views: Annotated[str, typer.Option(help=f"Which views, of {', '.join(FINANCE_VIEWS)}.")] = "axf,bsp,bsv,psp,vwap",
     live: Annotated[int, typer.Option(min=1, help="About how many orders rest on each side of the book.")] = 40,
 ) -> None:
-    """Keep several views of an order book fresh, event by event, then compare them with their queries run anew."""
-    demo = _Demo(_chosen(views), events, seed, strategy.value, live)
+    """Keep several views of an order book fresh, event by event, then compare them with their queries run again."""
+    demo = _Demo(_chosen(views), events, seed, strategy, live)
     console = Console()
     with errors_as_messages():
         if console.is_terminal:
@@ -152,7 +152,7 @@ class _Demo:
             typer.echo(f"different: {name} has {len(found)} wrong rows, the first {found[0]}", err=True)
         if different:
             raise typer.Exit(1)
-        typer.echo(f"verified: {', '.join(self.names)} equal their queries, evaluated anew over the orders that rest")
+        typer.echo(f"verified: {', '.join(self.names)} equal their queries, evaluated again over the orders that rest")
 
 
 def _value(value: object) -> str:

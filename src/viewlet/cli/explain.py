@@ -9,10 +9,8 @@ from typing import Annotated
 import typer
 
 from viewlet.cli.options import (
-    Dialect,
     DialectOption,
     JobArgument,
-    Strategy,
     StrategyOption,
     errors_as_messages,
     read_job,
@@ -58,15 +56,15 @@ def explain_command(
     view: Annotated[str | None, typer.Option(help="Only this view and what it needs.")] = None,
     stage: Annotated[Stage | None, typer.Option(help="Only this stage (as text).")] = None,
     trace: Annotated[bool, typer.Option("--trace", help="Every step of the compiler, before and after.")] = False,
-    strategy: StrategyOption = Strategy.optimized,
-    dialect: DialectOption = Dialect.sql,
+    strategy: StrategyOption = "optimized",
+    dialect: DialectOption = "sql",
     format: Annotated[Format, typer.Option(help="dot is the graph of who maintains whom.")] = Format.text,
 ) -> None:
     """Show what is kept for each view and why, the triggers that refresh it, and what an update costs."""
     if stage is not None and format is not Format.text:
         raise typer.BadParameter(f"a single stage is text; leave out --stage or --format {format.value}")
     with errors_as_messages():
-        program = compile(read_job(job), strategy=strategy.value, dialect=dialect.value)
+        program = compile(read_job(job), strategy=strategy, dialect=dialect)
         explanation = explain(program, view.lower() if view else None, trace=trace)
         typer.echo(explanation.stage(stage.value) if stage is not None else _formatted(explanation, format))
 

@@ -5,28 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from viewlet.compiler.strategy import StrategyName
 from viewlet.errors import Error
+from viewlet.schema import Dialect
 
 STDIN = Path("-")
-
-
-class Strategy(str, Enum):
-    optimized = "optimized"
-    cost = "cost"
-    naive = "naive"
-    classical = "classical"
-    reevaluate = "reevaluate"
-
-
-class Dialect(str, Enum):
-    sql = "sql"
-    paper = "paper"
 
 
 JobArgument = Annotated[
@@ -37,7 +25,8 @@ JobArgument = Annotated[
     ),
 ]
 StrategyOption = Annotated[
-    Strategy, typer.Option(help="What to keep: the paper's heuristics, its cost model, or one of its three baselines.")
+    StrategyName,
+    typer.Option(help="What to keep: the paper's heuristics, its cost model, or one of its three baselines."),
 ]
 DialectOption = Annotated[Dialect, typer.Option(help="sql: SUM of nothing is NULL. paper: it is 0.")]
 

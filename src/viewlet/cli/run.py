@@ -18,9 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from viewlet.cli.options import (
-    Dialect,
     DialectOption,
-    Strategy,
     StrategyOption,
     errors_as_messages,
     read_job,
@@ -63,10 +61,10 @@ def run_command(
     ] = None,
     cells: Annotated[int | None, typer.Option(min=1, help="How many shares Spark cuts the work into.")] = None,
     checkpoint: Annotated[
-        str | None, typer.Option(help="Where Spark keeps what a restart goes on from; without one, it starts anew.")
+        str | None, typer.Option(help="Where Spark keeps what a restart goes on from; without one, it starts again.")
     ] = None,
-    strategy: StrategyOption = Strategy.optimized,
-    dialect: DialectOption = Dialect.sql,
+    strategy: StrategyOption = "optimized",
+    dialect: DialectOption = "sql",
     verify: Annotated[
         bool, typer.Option("--verify", help="Compare the views with DuckDB's answers at the end.")
     ] = False,
@@ -75,7 +73,7 @@ def run_command(
     if engine is Engine.native and (master or cells or checkpoint):
         raise typer.BadParameter("--master, --cells and --checkpoint are for --engine spark")
     script = read_job(job) if job is not None else files("viewlet.workloads").joinpath("orderbook.sql").read_text()
-    options = Options(strategy.value, dialect.value, master, cells, checkpoint)
+    options = Options(strategy, dialect, master, cells, checkpoint)
     console = Console()
     with errors_as_messages(), _stopped_by_the_user():
         if verify:
@@ -85,7 +83,7 @@ def run_command(
         with closing(run):
             _Display(run, console).show()
             if verify:
-                _verify(wrong_views(run, script, dialect.value))
+                _verify(wrong_views(run, script, dialect))
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from itertools import count
 
 from viewlet.algebra.query import Query, View, inputs, outputs, relations, rename, variables
 from viewlet.compiler.duplicates import canonical
-from viewlet.program.trigger import ViewDefinition
+from viewlet.program.trigger import MapDefinition
 
 
 @dataclass
@@ -17,7 +17,7 @@ class Catalog:
     """``pending`` are the views whose triggers are still to be compiled, in the order they were asked for."""
 
     reserved: frozenset[str] = frozenset()  # names of relations
-    views: dict[str, ViewDefinition] = field(default_factory=dict)
+    views: dict[str, MapDefinition] = field(default_factory=dict)
     by_shape: dict[str, tuple[str, dict[str, str]]] = field(default_factory=dict)  # → name, label ↦ its variable
     shapes: dict[Query, tuple[str, dict[str, str]]] = field(default_factory=dict)
     pending: list[str] = field(default_factory=list)
@@ -62,7 +62,7 @@ class Catalog:
     def _add(self, stem: str, definition: Query, why: str, reading: Query | None = None) -> View:
         name = next(n for n in _numbered(stem) if n not in self.views and n not in self.reserved)
         ins, outs = tuple(sorted(inputs(definition))), tuple(sorted(outputs(definition) - inputs(definition)))
-        self.views[name] = ViewDefinition(name, ins, outs, definition, why)
+        self.views[name] = MapDefinition(name, ins, outs, definition, why)
         shape, labels = self._shape(definition)
         self.by_shape[shape] = name, {label: v for v, label in labels.items()}
         self.pending.append(name)

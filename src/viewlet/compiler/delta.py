@@ -215,7 +215,7 @@ def _given(q: Query, e: Event) -> Query:
 def with_plain_locals(q: Query) -> Query:
     """Q with its local variables named by the order in which they stand: equal domains are then equal queries.
 
-    No column is called ``_.0``, and in the definition of a view the variables are named anew (``catalog.readable``).
+    No column is called ``_.0``, and in the definition of a view the variables are named again (``catalog.readable``).
     """
     local = variables(q) - inputs(q) - outputs(q)
     standing = [v for a in atoms(q) for v in (a.vars if isinstance(a, (Rel, Delta)) else ())]

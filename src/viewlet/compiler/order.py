@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from viewlet.algebra.query import Query, View, children
-from viewlet.program.trigger import Statement, ViewDefinition
+from viewlet.program.trigger import MapDefinition, Statement
 
 
-def views_read(q: Query, views: Mapping[str, ViewDefinition]) -> frozenset[str]:
+def views_read(q: Query, views: Mapping[str, MapDefinition]) -> frozenset[str]:
     """The views that evaluating Q may read; a view cache that misses reads what fills it."""
     if isinstance(q, View):
         fill = views[q.name].fill
@@ -20,7 +20,7 @@ def views_read(q: Query, views: Mapping[str, ViewDefinition]) -> frozenset[str]:
 Reading = tuple[Statement, frozenset[str]]  # a statement and the views that it reads
 
 
-def order_statements(statements: Sequence[Statement], views: Mapping[str, ViewDefinition]) -> tuple[Statement, ...]:
+def order_statements(statements: Sequence[Statement], views: Mapping[str, MapDefinition]) -> tuple[Statement, ...]:
     """An increment runs before whatever writes what it reads; a re-evaluation after it. Where no order does, buffer."""
     rest = [_reading(s, views) for s in statements]
     ordered: list[Statement] = []
@@ -37,7 +37,7 @@ def order_statements(statements: Sequence[Statement], views: Mapping[str, ViewDe
     return tuple(ordered)
 
 
-def _reading(s: Statement, views: Mapping[str, ViewDefinition]) -> Reading:
+def _reading(s: Statement, views: Mapping[str, MapDefinition]) -> Reading:
     """Maintaining a cache while one of its entries is filled would count the update twice: it reads what fills it."""
     fill = views[s.target.name].fill
     reads = views_read(s.expression, views) | (views_read(fill, views) if fill is not None else frozenset())

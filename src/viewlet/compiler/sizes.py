@@ -24,7 +24,7 @@ from viewlet.algebra.query import (
     inputs,
     outputs,
 )
-from viewlet.program.trigger import ViewDefinition
+from viewlet.program.trigger import MapDefinition
 from viewlet.schema import Relation
 
 INEQUALITY_SELECTIVITY = 1 / 3  # System R's guess, for want of histograms
@@ -38,7 +38,7 @@ class Estimator:
     """|dom(Q)|. ``cache_domains``: for how many inputs each view cache is asked."""
 
     relations: Mapping[str, Relation]
-    views: Mapping[str, ViewDefinition]
+    views: Mapping[str, MapDefinition]
     cache_domains: Mapping[str, float] = field(default_factory=dict)
     sizes: dict[str, float] = field(default_factory=dict)
     domains: dict[Query, Mapping[str, float]] = field(default_factory=dict)

@@ -41,7 +41,7 @@ from viewlet.compiler.materialize import decide, is_running, must_reevaluate
 from viewlet.compiler.simplify import simplify
 from viewlet.compiler.sizes import Estimator
 from viewlet.compiler.strategy import OPTIMIZED, Choice, Strategy
-from viewlet.program.trigger import Event, Statement, ViewDefinition
+from viewlet.program.trigger import Event, MapDefinition, Statement
 from viewlet.schema import Relation
 
 
@@ -86,7 +86,7 @@ class Compilation:
             for insert, delete, bulk in self.events(view.definition):
                 self.maintain(view, insert, delete, bulk)
 
-    def maintain(self, view: ViewDefinition, insert: Event, delete: Event, bulk: Event) -> None:
+    def maintain(self, view: MapDefinition, insert: Event, delete: Event, bulk: Event) -> None:
         """The statements that keep ``view`` fresh when one relation changes."""
         first = self.statement(view, insert)
         self.emit(insert, first)
@@ -105,13 +105,13 @@ class Compilation:
         verify(statement.expression, "statement", bound=bound, bulk=event.kind == "Δ", where=where)
         self.statements.setdefault(event, []).append(statement)
 
-    def statement(self, view: ViewDefinition, event: Event) -> Statement | None:
+    def statement(self, view: MapDefinition, event: Event) -> Statement | None:
         """``view += ΔQ``, or ``view := Q`` where that is cheaper (§5.1)."""
         self.trace.place = f"{view.name} on {event}"
         choice = self.choices.get((self.catalog.shape(view.definition), event.relation), Choice(self.strategy))
         return self.chosen_statement(view, event, choice)
 
-    def chosen_statement(self, view: ViewDefinition, event: Event, choice: Choice) -> Statement | None:
+    def chosen_statement(self, view: MapDefinition, event: Event, choice: Choice) -> Statement | None:
         context = Context(frozenset(event.params), event, self.static, choice.strategy, self.ordered, self.counted)
         recompute = choice.reevaluate
         if recompute is None:
@@ -125,7 +125,7 @@ class Compilation:
             return statement
         return self.refreshed_groups(view, context, statement.target)
 
-    def increment(self, view: ViewDefinition, context: Context) -> Statement | None:
+    def increment(self, view: MapDefinition, context: Context) -> Statement | None:
         """Q += ΔQ"""
         event, context = context.event, context.binding(frozenset(view.inputs))
         assert event is not None
@@ -139,14 +139,14 @@ class Compilation:
         expression = factorize(self.decision(change, context, view), context, self.trace)
         return aim(view, expression, context) if expression != ZERO else None
 
-    def reevaluation(self, view: ViewDefinition, context: Context) -> Statement:
+    def reevaluation(self, view: MapDefinition, context: Context) -> Statement:
         """Q := Q, over views that the trigger has refreshed already"""
         self.trace.record("reevaluate", "§5.1, rule (4) R", view.definition.text, view.definition.text)
         context = replace(context, bound=frozenset(view.inputs))
         expression = factorize(self.decision(view.definition, context, view), context, self.trace)
         return Statement(view.read, ":=", expression)
 
-    def refreshed_groups(self, view: ViewDefinition, context: Context, target: View) -> Statement:
+    def refreshed_groups(self, view: MapDefinition, context: Context, target: View) -> Statement:
         """Q[@p] += Q'[@p] − Q[@p]: the groups that the event is about, evaluated once instead of before and after."""
         self.trace.deltas.pop(self.trace.place, None)
         given = {v: Var(p) for v, p in zip(view.outputs, target.outputs, strict=True) if v != p}
@@ -158,7 +158,7 @@ class Compilation:
 
     # -- where reads go ------------------------------------------------------------------------------------------------
 
-    def decision(self, q: Query, context: Context, serving: ViewDefinition) -> Query:
+    def decision(self, q: Query, context: Context, serving: MapDefinition) -> Query:
         """⟨Q', M⃗_Q⟩: Q over views."""
         if context.strategy.depth != "recursive":
             return self.over_base_tables(q)
@@ -252,7 +252,7 @@ def for_each_tuple(statement: Statement, insert: Event) -> Statement:
     return replace(statement, expression=sum_(kept & outputs(change), change))
 
 
-def aim(view: ViewDefinition, expression: Query, context: Context) -> Statement:
+def aim(view: MapDefinition, expression: Query, context: Context) -> Statement:
     """Q[x] += (x := @p) ⋈ E  as  Q[@p] += E."""
     shared = set.intersection(*(set(factors(b)) for b in branches(expression)))
     columns: dict[str, Term] = {}

@@ -1,6 +1,6 @@
 """The manifests of a query: which files count after each batch, and which may go.
 
-``batches/<b>.json`` is read by whoever goes on from batch b; ``published/<b>.json``, a line that names the files with
+``batches/<b>.json`` is read to go on from batch b; ``published/<b>.json``, a line that names the files with
 the changes of b, is for those who follow the views.
 """
 
@@ -20,7 +20,7 @@ STATE_DIRECTORIES = ("logs", "snapshots", "bases", "changes")
 
 
 def write_manifest(store: Store, manifest: Manifest) -> None:
-    """From here on the batch is done; it is told to others after that, since what they read must not be done anew."""
+    """From here on the batch is done; it is told to others after that, since what they read must not be done again."""
     body = json.dumps({"format": FORMAT, **manifest.to_json()}, separators=(",", ":")).encode()
     store.write(_path(manifest.batch), b"%s\n%s\n" % (digest(body).encode(), body))
     publish(store, manifest)
@@ -101,7 +101,7 @@ def clean(
     To be called between batches. A file's name begins with the batch that made it; one of a batch that is still
     retained may belong to an attempt in the making, so only older ones go; and of those, none that is of a snapshot
     which the next batch may come to name, for it may take long to make. Should a retained manifest be unreadable,
-    nothing goes. What was published stays: whoever reads changes too late is to find that they are gone.
+    nothing goes. Published lines stay: a reader that comes too late must see that its changes are gone.
     """
     oldest = committed - retain + 1
     kept = [b for b in manifest_batches(store) if b >= oldest]

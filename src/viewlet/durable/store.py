@@ -28,7 +28,7 @@ from viewlet.durable.chain import File
 from viewlet.errors import CorruptError, Error
 
 DIGEST = hashlib.sha256
-DIGEST_LENGTH = 32  # hexadecimal digits; against accidents, not against whoever may write to the store anyway
+DIGEST_LENGTH = 32  # hexadecimal digits; against accidents, not against a person who may write to the store
 BLOCK = 1 << 22
 OBJECT_STORES = ("s3", "gcs", "abfs")  # of pyarrow's
 PATIENCE = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)  # seconds between looks at a file that is not whole yet

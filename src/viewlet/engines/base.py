@@ -15,7 +15,7 @@ class Engine(Protocol):
     """Rows are tuples of cells (:mod:`viewlet.program.encoding`) that were checked before: an engine trusts them.
 
     What is read is in algebra scalars: exact numbers. An update that raises leaves the base tables as they were; the
-    views are then to be made anew from them. One that takes a view out of its limits raises ``OutOfRangeError``.
+    views must then be built from them again. One that takes a view out of its limits raises ``OutOfRangeError``.
     """
 
     takes_wild: bool
@@ -28,7 +28,7 @@ class Engine(Protocol):
         """ΔR: fire the bulk trigger with a whole GMR."""
 
     def load(self, relation: str, entries: Mapping[Row, int]) -> None:
-        """Add to a base table and compute anew whatever depends on it: the way of static tables."""
+        """Add to a base table and compute every map over it again. Static tables change in this way."""
 
     def read(self, atom: Atom, pattern: Pattern) -> Iterable[tuple[Key, Number]]:
         """The entries of a view or base table that agree with a pattern (the ``Reader`` of the living definition)."""

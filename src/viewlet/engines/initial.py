@@ -33,7 +33,7 @@ from viewlet.engines.tables import tables_reader
 from viewlet.loops.cost_class import StatementCost, statement_access
 from viewlet.loops.names import columns_of
 from viewlet.program.encoding import Row
-from viewlet.program.trigger import Program, ViewDefinition
+from viewlet.program.trigger import MapDefinition, Program
 
 Tables = Mapping[str, Mapping[Row, int]]
 Way = Literal["definitions", "batches", "rows"]
@@ -46,8 +46,8 @@ FEW_STEPS = 10_000  # that the living definition takes in the time in which a tr
 
 
 def evaluated(
-    program: Program, views: Iterable[ViewDefinition], tables: Tables
-) -> Iterator[tuple[ViewDefinition, Entries]]:
+    program: Program, views: Iterable[MapDefinition], tables: Tables
+) -> Iterator[tuple[MapDefinition, Entries]]:
     """What the definitions come to over the tables. View caches have no extent and are left out."""
     empty = frozenset(r.name for r in program.relations if not tables.get(r.name))
     definitions = [(v, without(v.definition, empty)) for v in views if not v.is_cache]
@@ -70,7 +70,7 @@ def without(q: Query, empty: frozenset[str]) -> Query:
 # -- which way ---------------------------------------------------------------------------------------------------------
 
 
-def cheapest_way(program: Program, views: Iterable[ViewDefinition], tables: Tables) -> Way:
+def cheapest_way(program: Program, views: Iterable[MapDefinition], tables: Tables) -> Way:
     """How to compute these views from the tables. By triggers it is all views that are computed."""
     return min(_ranks(program, views, tables), key=lambda found: found[1])[0]
 
@@ -82,7 +82,7 @@ def fewest_steps(program: Program, tables: Tables) -> int:
     return steps
 
 
-def _ranks(program: Program, views: Iterable[ViewDefinition], tables: Tables) -> list[tuple[Way, Rank]]:
+def _ranks(program: Program, views: Iterable[MapDefinition], tables: Tables) -> list[tuple[Way, Rank]]:
     """The ways that there are, the better ones of those that cost the same first."""
     empty = frozenset(r.name for r in program.relations if not tables.get(r.name))
     streams = frozenset(r.name for r in program.relations if not r.static) - empty

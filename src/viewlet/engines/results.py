@@ -11,10 +11,10 @@ from viewlet.algebra.terms import Scalar, Var, evaluate_term, exact
 from viewlet.errors import OutOfRangeError
 from viewlet.program.trigger import Extreme, Result, ResultColumn
 
-Row = tuple[int, Key]  # how often, and the columns' values
+CountedRow = tuple[int, Key]  # how often, and the columns' values
 
 
-def result_rows(result: Result, read: Reader, key: Mapping[str, Scalar] | None = None) -> Iterator[Row]:
+def result_rows(result: Result, read: Reader, key: Mapping[str, Scalar] | None = None) -> Iterator[CountedRow]:
     """The rows whose key variables have the values in ``key``: without it all rows, with a whole key one lookup."""
     for weight, env in _environments(result, read, key or {}):
         yield weight, _columns(result, env)

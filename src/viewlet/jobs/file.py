@@ -27,7 +27,7 @@ def read(relation: Relation, source: Files, file: str, content: pa.Buffer | None
     """The relation's columns, and ``op`` where the file has it, in pieces: of CSV some rows at a time.
 
     So a small file that unpacks to a large one takes no more memory than others. Columns of CSV have the declared
-    types. Those of Parquet keep their own: whoever takes them checks each value, and a cast would round it before.
+    types. Those of Parquet keep their own: each value is checked when it is inserted, and a cast would round it before.
     """
     rows = 0
     try:

@@ -21,7 +21,7 @@ from viewlet.workloads.streams import NATION
 
 
 def static_tables(relations: Iterable[Relation], sources: Mapping[str, Source]) -> dict[str, list[pa.Table]]:
-    """Each file whole: every change of a static table computes views anew."""
+    """Each file whole: every change of a static table computes the views over it again."""
     return {r.name: list(_whole(r, sources[r.name])) for r in relations if r.static}
 
 

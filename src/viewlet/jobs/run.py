@@ -70,7 +70,7 @@ def start(script: str, engine: str, options: Options) -> Run:
 
 
 def wrong_views(run: Run, script: str, dialect: Dialect) -> dict[str, str]:
-    """What is wrong with each view whose query, evaluated anew over the rows that are left, has another answer."""
+    """The views that differ from their queries, evaluated over the rows that are left, and how they differ."""
     relations = translate(script, dialect).relations
     right = expected(script, dialect, relations, run.live_rows())
     found = {view: difference(run.rows(view), right[view]) for view in run.views}
@@ -185,7 +185,7 @@ class SparkRun:
 
 
 def _silent_session(master: str | None) -> SparkSession:
-    """A failure is told once, by whoever awaits the query: not by Spark's log and by py4j's as well."""
+    """The code that awaits the query reports a failure. Spark's log and py4j's do not report it again."""
     from viewlet.spark import session
 
     logging.getLogger("py4j").setLevel(logging.CRITICAL)

@@ -1,4 +1,4 @@
-"""The proof of a run: DuckDB evaluates every view anew over the rows that are left."""
+"""The proof of a run: DuckDB evaluates the query of every view over the rows that are left."""
 
 from __future__ import annotations
 

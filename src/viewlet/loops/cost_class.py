@@ -57,13 +57,13 @@ from viewlet.loops.steps import Loop as LoopStep
 from viewlet.program.graph import part_for
 from viewlet.program.trigger import Event, Extreme, Program, Statement
 
-Path = Literal[
+AccessPath = Literal[
     "lookup", "slice", "range", "range sum", "threshold", "extremum", "order", "groups", "scan", "batch", "own"
 ]
 Unit = Literal["event", "batch", "tuple of the batch"]
 Rank = tuple[int, int, int, int, int]  # nested scans, loops over the batch, over groups, over slices; and descents
 
-VERBS: dict[Path, str] = {
+VERBS: dict[AccessPath, str] = {
     "lookup": "looks up",
     "slice": "slices",
     "range": "goes over a range of",
@@ -76,13 +76,13 @@ VERBS: dict[Path, str] = {
     "batch": "loops over",
     "own": "goes over what agrees in",
 }
-DESCENTS: frozenset[Path] = frozenset({"range sum", "threshold", "extremum", "order"})
+DESCENTS: frozenset[AccessPath] = frozenset({"range sum", "threshold", "extremum", "order"})
 POWERS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
-    path: Path
+class LoopCost:
+    path: AccessPath
     name: str
     because: str
 
@@ -90,7 +90,7 @@ class Loop:
         return f"{VERBS[self.path]} {self.name}: {self.because}"
 
 
-Loops = tuple[Loop, ...]  # nested, the outermost first
+Loops = tuple[LoopCost, ...]  # nested, the outermost first
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class StatementCost:
 
     cost_class: str
     reason: str
-    paths: tuple[tuple[str, Path], ...]
+    paths: tuple[tuple[str, AccessPath], ...]
     unit: Unit
     rank: Rank
 
@@ -145,7 +145,7 @@ class _Work:
     """The dominant nest of loops so far, the reads met, and for each group the loops that its tuples come from."""
 
     time: Loops = ()
-    paths: list[tuple[str, Path]] = field(default_factory=list)
+    paths: list[tuple[str, AccessPath]] = field(default_factory=list)
     groups: dict[str, Loops] = field(default_factory=dict)
 
 
@@ -164,7 +164,7 @@ class _Costs:
         self.block(statement_block(self.program, event, statement, self.lowering), (), work)
         loops, unit = _per_unit(work.time, event)
         if target.inputs:
-            held = Loop("scan", target.name, "a refresh goes over every input that the view cache holds")
+            held = LoopCost("scan", target.name, "a refresh goes over every input that the view cache holds")
             loops = (held, *loops)
         rank = _rank(loops)
         constant = "every read is a lookup" if any(path == "lookup" for _, path in work.paths) else "no view is read"
@@ -202,21 +202,21 @@ class _Costs:
                 work.groups[name] = _worse(work.groups.get(name, ()), around)
             case Emit(_, _, view) if view in self.shown:
                 ends = " and ".join(sorted(self.shown[view], reverse=True))
-                return (Loop("order", view, f"the view shows the {ends}"),)
+                return (LoopCost("order", view, f"the view shows the {ends}"),)
             case EachGroup(name, _, _):
                 return work.groups.get(name, ())[len(around) :]
         return ()
 
-    def read(self, source: View, path: Path, because: str, work: _Work) -> Loops:
+    def read(self, source: View, path: AccessPath, because: str, work: _Work) -> Loops:
         work.paths.append((_written(source).text, path))
-        return (Loop(path, source.name, because),)
+        return (LoopCost(path, source.name, because),)
 
     def loop(self, step: LoopStep, around: Loops, work: _Work) -> Loops:
         source, names = step.source, columns_of(step.source)
         path, because = _path(step), _because(step, names)
         work.paths.append((_written(source).text, path))
         self.fill(source, around, work)
-        return (Loop(path, f"Δ{source.name}" if isinstance(source, Delta) else source.name, because),)
+        return (LoopCost(path, f"Δ{source.name}" if isinstance(source, Delta) else source.name, because),)
 
     def fill(self, atom: Atom, around: Loops, work: _Work) -> None:
         """A view cache that is asked for an input it does not hold computes it then: the worst case counts that."""
@@ -248,7 +248,7 @@ def _in_order(order: Order) -> str:
     return f"in the order of {as_written(order.key)}{where * bool(conditions)}"
 
 
-def _path(step: LoopStep) -> Path:
+def _path(step: LoopStep) -> AccessPath:
     if step.order is not None:
         return "extremum" if step.order.single else "range"
     given = any(v in step.bound for v in columns_of(step.source))

@@ -1,7 +1,7 @@
 """Fusion: statements of one trigger that begin with the same reads and tests are done in one pass.
 
-Q₁ += S ⋈ A and Q₂ += S ⋈ B go over S once. That is right where neither reads what the other writes, nor stands a
-statement between them that one of the two must not pass.
+Q₁ += S ⋈ A and Q₂ += S ⋈ B loop over S once. That is right if neither reads a map that the other writes, and if the
+second may move in front of every statement between them.
 """
 
 from __future__ import annotations

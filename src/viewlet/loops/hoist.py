@@ -14,7 +14,7 @@ from viewlet.loops.fuse import Turn, merged
 from viewlet.loops.names import bound_names, columns_of, free_names, renamed
 from viewlet.loops.steps import LEAVES, Block, Group, Let, Loop, RangeSum, Total
 
-Place = Callable[[str], str]  # a view ↦ the store that holds it; views of one store are looped over together
+StoreOf = Callable[[str], str]  # a view ↦ the store that holds it; views of one store are looped over together
 FIRST = "$first"
 
 
@@ -93,7 +93,7 @@ class RangeSums:
         return block
 
 
-def hoist(turns: tuple[Turn, ...], given: frozenset[str], place: Place = str) -> tuple[Block, tuple[Turn, ...]]:
+def hoist(turns: tuple[Turn, ...], given: frozenset[str], place: StoreOf = str) -> tuple[Block, tuple[Turn, ...]]:
     """What to do before the first turn, and the turns without it. ``given`` are the names that the event binds."""
     sums = RangeSums(given)
     for p in turns:
@@ -126,7 +126,7 @@ def _needed(first: list[Total], rest: tuple[Turn, ...]) -> list[Total]:
     return kept
 
 
-def _in_one_loop(first: list[Total], place: Place) -> Block:
+def _in_one_loop(first: list[Total], place: StoreOf) -> Block:
     """Totals that end in loops over one slice: first what each of them needs, then one loop (a view) for them all."""
     done: Block = ()
     for totals in _groups(first, place):
@@ -146,7 +146,7 @@ def _in_one_loop(first: list[Total], place: Place) -> Block:
     return done
 
 
-def _groups(first: list[Total], place: Place) -> list[list[Total]]:
+def _groups(first: list[Total], place: StoreOf) -> list[list[Total]]:
     """Neighbours over one slice, unless one of them needs what another comes to."""
     groups: list[list[Total]] = []
     for total in first:
@@ -171,7 +171,7 @@ def _once(before: Block, needs: Block) -> tuple[Block, Mapping[str, str]]:
     return before, names
 
 
-def _slice(total: Total, place: Place) -> object:
+def _slice(total: Total, place: StoreOf) -> object:
     """What the loop at the end goes over; a total without one is alone."""
     last = total.body[-1] if total.body else None
     if not isinstance(last, Loop):

@@ -69,7 +69,7 @@ from viewlet.program.kinds import (
     term_kind,
     times,
 )
-from viewlet.program.trigger import Program, ViewDefinition
+from viewlet.program.trigger import MapDefinition, Program
 
 
 @dataclass
@@ -126,7 +126,7 @@ class Kinds:
 
     # -- views ---------------------------------------------------------------------------------------------------------
 
-    def define(self, view: ViewDefinition, inputs: tuple[Kind, ...] = ()) -> None:
+    def define(self, view: MapDefinition, inputs: tuple[Kind, ...] = ()) -> None:
         given = dict(zip(view.inputs, inputs, strict=True))
         try:
             found, value = self.query(view.definition, given)
@@ -295,7 +295,7 @@ def _readers(program: Program, kinds: Kinds) -> Iterator[tuple[Query, Env]]:
             yield view.fill, dict(zip(view.inputs, kinds.columns[view.name], strict=False))
 
 
-def _read_caches(q: Query, env: Env, caches: Mapping[str, ViewDefinition], kinds: Kinds) -> None:
+def _read_caches(q: Query, env: Env, caches: Mapping[str, MapDefinition], kinds: Kinds) -> None:
     """Learn the kinds of cache inputs from the reads in Q where ``env`` is bound."""
     if isinstance(q, View):
         if q.name in caches:

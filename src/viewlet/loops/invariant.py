@@ -1,4 +1,4 @@
-"""What a loop would find out anew at every turn is found out before it: reads that nothing in the loop changes."""
+"""A sum or a run that is the same in every round of a loop is computed once, before the loop."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ from viewlet.loops.monotone import Ranges, admits_unknown, both, holds_upwards, 
 from viewlet.loops.names import columns_of
 from viewlet.loops.nulls import Columns, is_plain, may_be_null, nullable_columns, solid_after
 from viewlet.loops.order_paths import (
-    Path,
+    OrderPath,
     Threshold,
     Totals,
     always_fails,
@@ -233,7 +233,7 @@ class Lowering:
 
     # -- ordered access paths ------------------------------------------------------------------------------------------
 
-    def each_slice(self, path: Path, scope: Scope, then: Then) -> Block:
+    def each_slice(self, path: OrderPath, scope: Scope, then: Then) -> Block:
         """A value for each open column; the path is then one of a slice."""
         names = path.view.outputs
         solid = frozenset(n for n, may in zip(names, self.columns[path.view.name], strict=True) if not may)
@@ -242,7 +242,7 @@ class Lowering:
         bound = frozenset(names) & scope.bound
         return (EachSlice(path.view, bound, path.key, path.summed, body),)
 
-    def ranged(self, path: Path, scope: Scope, then: Then) -> Block:
+    def ranged(self, path: OrderPath, scope: Scope, then: Then) -> Block:
         """The entries in the ranges that the path allows: added up, or one by one."""
         steps, order = self.order(path, scope)
         bound = frozenset(path.view.outputs) & scope.bound
@@ -255,7 +255,7 @@ class Lowering:
         assert isinstance(loop, Loop)
         return (*steps, replace(loop, order=order))
 
-    def order(self, path: Path, scope: Scope) -> tuple[Block, Order]:
+    def order(self, path: OrderPath, scope: Scope) -> tuple[Block, Order]:
         """The ranges of keys, and the runs that must be known for them."""
         steps: list[Step] = []
         inside = scope.having(frozenset({path.key}), frozenset({path.key}))
@@ -302,7 +302,7 @@ class Lowering:
         return ranges_of(test, run)
 
     def unknown_key(
-        self, path: Path, scope: Scope, parts: tuple[Query, ...], after: Callable[[tuple[Query, ...]], Then]
+        self, path: OrderPath, scope: Scope, parts: tuple[Query, ...], after: Callable[[tuple[Query, ...]], Then]
     ) -> Block:
         """The entries whose key is NULL, which stand in no order: no comparison with it holds, running sums are 0."""
         if not self.admits_unknown(path):
@@ -312,7 +312,7 @@ class Lowering:
         rest = tuple(f for f in parts if not (isinstance(f, Bind) and f.var in totals))
         return (*values, *after(rest)(scope.having(totals | {path.key}, totals), ()))
 
-    def admits_unknown(self, path: Path) -> bool:
+    def admits_unknown(self, path: OrderPath) -> bool:
         may_be = self.columns[path.view.name][path.view.outputs.index(path.key)]
         admitted = all(admits_unknown(c, path.key) for c in path.conditions)
         return may_be and admitted and not any(map(always_fails, path.thresholds))

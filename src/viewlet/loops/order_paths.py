@@ -71,7 +71,7 @@ class Threshold:
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
+class OrderPath:
     """The entries of ``view``, a factor of the join (``atom``), by the order of ``key``.
 
     ``conditions`` and ``thresholds`` say which keys; they take the place of the factors ``replaced``. Of the other
@@ -97,7 +97,7 @@ def ordered_path(
     needed: frozenset[str],
     totals: Mapping[str, frozenset[str]] = {},
     opened: frozenset[str] = frozenset(),
-) -> Path | None:
+) -> OrderPath | None:
     """The path of a join of ``parts`` whose variables ``needed`` are wanted outside; a sum rather than a loop.
 
     A slice whose keys are only compared with ``totals`` of its own (Q17: a part's quantities with their sum) is gone
@@ -114,14 +114,14 @@ def found_by(total: Bind) -> frozenset[str]:
     return inputs(total) & frozenset(column for atom in atoms(total) for column in columns_of(atom))
 
 
-def _is_short(path: Path, bound: frozenset[str], totals: Totals) -> bool:
+def _is_short(path: OrderPath, bound: frozenset[str], totals: Totals) -> bool:
     """A slice whose every comparison is with a total that is found by the slice's own columns."""
     sliced = frozenset(path.view.outputs) & bound
     own = frozenset(total for total, columns in totals.items() if columns & sliced)
     return not path.thresholds and all(inputs(c) & own for c in path.conditions)
 
 
-def _paths(parts: Sequence[Query], bound: frozenset[str], needed: frozenset[str]) -> Iterator[Path]:
+def _paths(parts: Sequence[Query], bound: frozenset[str], needed: frozenset[str]) -> Iterator[OrderPath]:
     if not any(isinstance(f, Compare) for f in parts):
         return
     for atom in dict.fromkeys(parts):
@@ -139,7 +139,7 @@ def _paths(parts: Sequence[Query], bound: frozenset[str], needed: frozenset[str]
 
 def _path(
     atom: Query, view: View, key: str, others: list[Query], bound: frozenset[str], needed: frozenset[str]
-) -> Path | None:
+) -> OrderPath | None:
     if any(key in outputs(f) for f in others):
         return None  # joined by equality: a slice does better
     columns = frozenset(view.outputs) - bound
@@ -167,7 +167,9 @@ def _path(
     if not is_sum and asked & columns:
         return None  # [k > h] for another column h of the same entry bounds no range of k
     summed = columns - open_ - {key}
-    return Path(atom, view, key, tuple(conditions), tuple(thresholds), tuple(replaced), open_, summed, is_sum, needs)
+    return OrderPath(
+        atom, view, key, tuple(conditions), tuple(thresholds), tuple(replaced), open_, summed, is_sum, needs
+    )
 
 
 def _gives(parts: Sequence[Query], var: str) -> int:
@@ -184,7 +186,7 @@ def _reachable(parts: Sequence[Query], bound: frozenset[str]) -> frozenset[str]:
     return bound
 
 
-def next_factor(parts: tuple[Query, ...], path: Path | None, bound: frozenset[str]) -> Query:
+def next_factor(parts: tuple[Query, ...], path: OrderPath | None, bound: frozenset[str]) -> Query:
     """What to do first: what is cheap or restricts the path's slices, what the path needs, then the path's atom."""
     if path is None:
         return join_order(parts, bound)[0]
@@ -197,7 +199,7 @@ def next_factor(parts: tuple[Query, ...], path: Path | None, bound: frozenset[st
     return min(ready, key=lambda f: effort(f, bound))
 
 
-def opens_first(path: Path, parts: Sequence[Query], bound: frozenset[str]) -> bool:
+def opens_first(path: OrderPath, parts: Sequence[Query], bound: frozenset[str]) -> bool:
     """What the path needs cannot be had before its slices are opened."""
     rest = [f for f in parts if f is not path.atom and f not in path.replaced]
     return not path.needs <= _reachable(rest, bound)
@@ -224,7 +226,7 @@ def is_threshold(test: Compare, total: str) -> bool:
 
 
 def _runs(test: Compare, total: str) -> Ranges | None:
-    """The runs of a running sum that a test admits; the complement of runs, which OR would need, are none."""
+    """The runs of a running sum that a test admits. OR would need their complement, which is not a list of runs."""
 
     def side(compare: Compare) -> Ranges | None:
         up = holds_upwards(compare, total)
@@ -297,12 +299,12 @@ def of_a_count(test: Compare, total: str) -> Compare | None:
     return Compare("<=" if test.op == "=" else ">", Var(total), ZERO_TERM)
 
 
-def finds_one(path: Path, counts: frozenset[str]) -> bool:
+def finds_one(path: OrderPath, counts: frozenset[str]) -> bool:
     """No entry comes before (or after) the wanted ones: they have the least (or greatest) key."""
     return any(_is_extreme(path, t) for t in path.thresholds if t.running.source.name in counts)
 
 
-def _is_extreme(path: Path, threshold: Threshold) -> bool:
+def _is_extreme(path: OrderPath, threshold: Threshold) -> bool:
     running = threshold.running
     sides = {running.within.left, running.within.right}
     same = {running.inner: path.key, **dict.fromkeys(running.summed, "")}

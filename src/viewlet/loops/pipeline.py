@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from viewlet.algebra.query import Query, Value, View, atoms, join, negate
 from viewlet.algebra.terms import Var
 from viewlet.loops.fuse import Turn, fuse
-from viewlet.loops.hoist import Place, hoist
+from viewlet.loops.hoist import StoreOf, hoist
 from viewlet.loops.invariant import outside_loops
 from viewlet.loops.lower import Lowering, Scope
 from viewlet.loops.names import each_name_once
 from viewlet.loops.steps import Block
 from viewlet.loops.verify import verify_plan
-from viewlet.program.trigger import Event, Program, Statement, Trigger, ViewDefinition
+from viewlet.program.trigger import Event, MapDefinition, Program, Statement, Trigger
 
 SIGN = "$sign"  # 1 for an insert and -1 for a delete, where one function does both
 
@@ -44,7 +44,7 @@ class Plan:
         return (self.first, *(turn.block for turn in self.turns))
 
 
-def plan(program: Program, trigger: Trigger, lowering: Lowering, *, signed: bool = False, place: Place = str) -> Plan:
+def plan(program: Program, trigger: Trigger, lowering: Lowering, *, signed: bool = False, place: StoreOf = str) -> Plan:
     """All passes. ``signed``: every change is multiplied by SIGN; ``place``: the store that a map is in."""
     given = frozenset(trigger.event.params) | (frozenset({SIGN}) if signed else frozenset())
     found = Plan(*hoist(fused(program, trigger, lowering, signed=signed), given, place))
@@ -63,7 +63,7 @@ def statement_block(program: Program, event: Event, statement: Statement, loweri
     return finished(lowering.change(statement.expression, statement.target.outputs, scope, statement.target.name))
 
 
-def fill_block(view: ViewDefinition, lowering: Lowering) -> Block:
+def fill_block(view: MapDefinition, lowering: Lowering) -> Block:
     """What a view cache computes for an input that it does not hold."""
     assert view.fill is not None, f"{view.name} has inputs and nothing to fill them from"
     given = Scope(frozenset(view.inputs), frozenset())

@@ -15,14 +15,14 @@ from typing import Any
 
 from viewlet.algebra.evaluate import UNBOUND, Entries, Key
 from viewlet.algebra.terms import Number, Scalar, exact
-from viewlet.program.kinds import Exact, Inexact, Kind
+from viewlet.program.kinds import Inexact, Kind, kind_scale
 from viewlet.schema import Relation, Type
 
-Cell = int | float | str | bool | None
-Row = tuple[Cell, ...]  # a row as it is stored
+Stored = int | float | str | bool | None
+Row = tuple[Stored, ...]  # a row as it is stored
 
 
-def decode(cell: Cell | Fraction, scale: int = 0) -> Scalar:
+def decode(cell: Stored | Fraction, scale: int = 0) -> Scalar:
     """The scalar that a cell stands for; a ``float`` must be finite."""
     if isinstance(cell, float):
         return int(cell) if cell.is_integer() else Fraction(cell)
@@ -102,9 +102,5 @@ def row_codec(relation: Relation) -> Codec:
 
 def view_codec(columns: tuple[Kind, ...], value: Kind) -> Codec:
     """Of a view whose exact numbers are held as integers, by their static kinds; others are held as they are."""
-    scales = ((i, _scale(k)) for i, k in enumerate(columns) if _scale(k) or isinstance(k, Inexact))
-    return Codec(tuple(scales), _scale(value))
-
-
-def _scale(kind: Kind) -> int:
-    return kind.scale if isinstance(kind, Exact) else 0
+    scales = ((i, kind_scale(k)) for i, k in enumerate(columns) if kind_scale(k) or isinstance(k, Inexact))
+    return Codec(tuple(scales), kind_scale(value))

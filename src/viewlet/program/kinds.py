@@ -81,6 +81,11 @@ def column_kind(type_: Type) -> Kind:
             return Exact(type_.scale, int(type_.precision * DIGIT_BITS) + 1)
 
 
+def kind_scale(kind: Kind) -> int:
+    """An exact number is an integer of units 10⁻ˢ; all other values are what they are."""
+    return kind.scale if isinstance(kind, Exact) else 0
+
+
 def constant_kind(value: object) -> Kind:
     match value:
         case None:

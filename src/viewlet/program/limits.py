@@ -24,12 +24,12 @@ from viewlet.algebra.terms import (
     free,
     substitute_term,
 )
-from viewlet.program.trigger import Program, Result, ResultColumn, ViewDefinition
-from viewlet.schema import Kind, Type
+from viewlet.program.trigger import MapDefinition, Program, Result, ResultColumn
+from viewlet.schema import Type, TypeName
 
-BITS: dict[Kind, int] = {"INTEGER": 32, "BIGINT": 64}
+BITS: dict[TypeName, int] = {"INTEGER": 32, "BIGINT": 64}
 FIRST_DAY, LAST_DAY = (dt.date.min - EPOCH).days, (dt.date.max - EPOCH).days
-RANGES: dict[Kind, tuple[int, int]] = {
+RANGES: dict[TypeName, tuple[int, int]] = {
     "DATE": (FIRST_DAY, LAST_DAY),
     "TIMESTAMP": (FIRST_DAY * MICROSECONDS_PER_DAY, (LAST_DAY + 1) * MICROSECONDS_PER_DAY - 1),
     "DOUBLE": (1 - BEYOND_DOUBLES, BEYOND_DOUBLES - 1),
@@ -121,7 +121,7 @@ def key_limits(program: Program) -> dict[str, KeyLimits]:
     return found
 
 
-def _may_leave(view: ViewDefinition, term: Term, type_: Type) -> bool:
+def _may_leave(view: MapDefinition, term: Term, type_: Type) -> bool:
     """A double is always one: what is none could not be computed."""
     if isinstance(term, Var):
         return type_.kind != "DOUBLE" and computes(view.definition, term.name)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from viewlet.errors import Error
+from viewlet.program.trigger import Program
 
-if TYPE_CHECKING:
-    from viewlet.program.trigger import Program
-
-Source = Callable[["Program"], str]
+Source = Callable[[Program], str]
 _SOURCES: dict[str, Source] = {}
 
 

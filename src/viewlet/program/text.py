@@ -26,14 +26,14 @@ from viewlet.program.trigger import (
     End,
     Event,
     Extreme,
+    MapDefinition,
     Program,
     Result,
     ResultColumn,
     Statement,
     Trigger,
-    ViewDefinition,
 )
-from viewlet.schema import Column, Kind, Relation, Type
+from viewlet.schema import Column, Relation, Type, TypeName
 
 T = TypeVar("T")
 
@@ -94,7 +94,7 @@ def _column(c: Column | ResultColumn) -> str:
     return f"{_label(c.name)} {c.type}" + " NOT NULL" * (not c.nullable)
 
 
-def _view(v: ViewDefinition) -> str:
+def _view(v: MapDefinition) -> str:
     start = f"view {v.read.text} :="
     fill = "" if v.fill is None else f"\n  fill{_after(v.fill, 4, 2)}"
     return f"{start}{_after(v.definition, len(start), 0)}{fill}\n  why {string(v.why).text};"
@@ -212,14 +212,14 @@ class ProgramReader(Reader):
         return self.label(), self.type(), not self.take("NOT", "NULL")
 
     def type(self) -> Type:
-        for kind in get_args(Kind):
+        for kind in get_args(TypeName):
             if self.take(kind):
                 return Type(kind, *(self.listed(self.whole, "(", ")") if kind == "DECIMAL" else ()))
-        self.fail(f"expected a type, one of {', '.join(get_args(Kind))}")
+        self.fail(f"expected a type, one of {', '.join(get_args(TypeName))}")
 
     # -- views and triggers --------------------------------------------------------------------------------------------
 
-    def view(self) -> ViewDefinition:
+    def view(self) -> MapDefinition:
         self.expect("view")
         read = self.target()
         self.expect(":=")
@@ -227,7 +227,7 @@ class ProgramReader(Reader):
         fill = self.query() if self.take("fill") else None
         self.expect("why")
         why = self.line(self.string)
-        return ViewDefinition(read.name, read.inputs, read.outputs, definition, why, fill)
+        return MapDefinition(read.name, read.inputs, read.outputs, definition, why, fill)
 
     def target(self) -> View:
         name = self.name()

@@ -1,4 +1,4 @@
-"""The narrow waist: what a compiled script is, for whoever runs, prints or draws it.
+"""The narrow waist: a compiled script, as engines run it and pages print or draw it.
 
 Everything to the left of a :class:`Program` knows nothing of engines, everything to the right nothing of SQL.
 """
@@ -8,16 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from viewlet.algebra.query import Query, View
 from viewlet.algebra.rewrite import Trace
 from viewlet.algebra.terms import Term
-from viewlet.program.sources import source_of
-from viewlet.schema import Relation, Type
-
-if TYPE_CHECKING:
-    from viewlet.program.graph import Graph
+from viewlet.program.nodes import Graph
+from viewlet.schema import Dialect, Relation, Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +34,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class ViewDefinition:
+class MapDefinition:
     """A materialised view M_Q[x_in][x_out]. ``inputs`` are empty but for a view cache (§5.1).
 
     ``fill`` says how a view cache computes the entry of an input that it does not hold yet: a query over other views.
@@ -114,7 +111,7 @@ class Extreme:
 
     ``query`` gives ``key`` and some of the result's key variables; its multiplicities count rows. The group has the
     keys whose multiplicity is not 0 where those variables agree with the row, and ``var`` is NULL where it has none.
-    The count is all that an insert or delete changes: whoever reads looks at one end. NULL is never a key.
+    An insert or delete changes only the count; a read looks at one end. NULL is never a key.
     """
 
     var: str
@@ -158,7 +155,7 @@ class Script:
 
     relations: tuple[Relation, ...]
     results: tuple[Result, ...]
-    dialect: Literal["sql", "paper"] = "sql"
+    dialect: Dialect = "sql"
     source: str = ""
 
 
@@ -171,11 +168,11 @@ class Program:
     """
 
     relations: tuple[Relation, ...]
-    views: tuple[ViewDefinition, ...]
+    views: tuple[MapDefinition, ...]
     triggers: tuple[Trigger, ...]
     results: tuple[Result, ...]
     strategy: str
-    dialect: Literal["sql", "paper"] = "sql"
+    dialect: Dialect = "sql"
     source: str = ""
     ordered: bool = True  # False: without ordered access paths, as in the paper
     trace: Trace = field(default_factory=Trace, compare=False)
@@ -185,7 +182,7 @@ class Program:
         """The stream or table of this name."""
         return next(r for r in self.relations if r.name == name)
 
-    def view(self, name: str) -> ViewDefinition:
+    def view(self, name: str) -> MapDefinition:
         """The kept map of this name."""
         return next(v for v in self.views if v.name == name)
 
@@ -208,6 +205,8 @@ class Program:
 
     def cpp(self) -> str:
         """The C++ that the native engine runs."""
+        from viewlet.program.sources import source_of
+
         return source_of(self, "cpp")
 
     def graph(self) -> Graph:

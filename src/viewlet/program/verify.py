@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from viewlet.algebra.query import Delta, Query, View, atoms, inputs, outputs
 from viewlet.algebra.terms import free
 from viewlet.algebra.verify import VerifyError, verify
-from viewlet.program.trigger import Event, Extreme, Program, Result, Statement, Trigger, ViewDefinition
+from viewlet.program.trigger import Event, Extreme, MapDefinition, Program, Result, Statement, Trigger
 
 
 def verify_program(program: Program) -> None:
@@ -24,7 +24,7 @@ def verify_program(program: Program) -> None:
         _verify_result(result, program)
 
 
-def _verify_view(view: ViewDefinition, program: Program) -> None:
+def _verify_view(view: MapDefinition, program: Program) -> None:
     """M_Q[x_in][x_out] declares exactly the inputs and outputs that Q has."""
     where = f"view {view.name}"
     _distinct(f"{where}: variable", view.inputs + view.outputs)

@@ -16,10 +16,9 @@ from viewlet.durable.store import Store, digest
 from viewlet.errors import Error, refusing_depth
 from viewlet.program.kinds import Unfit
 from viewlet.program.trigger import Program, Result, Script
-from viewlet.schema import Relation
+from viewlet.schema import Dialect, Relation
 from viewlet.spark.process.artefact import Artefact, publish
 from viewlet.spark.process.client import Run, Split
-from viewlet.sql.scope import Dialect
 from viewlet.sql.translate import translate
 
 JOB = "job.txt"  # what the state under a checkpoint belongs to

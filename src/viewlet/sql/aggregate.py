@@ -22,7 +22,7 @@ from viewlet.sql.unsupported import only, refuse
 class Grouping:
     """The product that is aggregated and what it is grouped by; ``lookups`` collects the sums asked for.
 
-    ``at_top`` of a view MIN and MAX are not sums but ``extremes``, which whoever reads the view finds.
+    ``at_top`` of a view MIN and MAX are not sums but ``extremes``, which a read of the view finds.
     """
 
     names: Names

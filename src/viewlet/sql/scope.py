@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from sqlglot import exp
 
 from viewlet.algebra.query import Query, inputs, rename, variables
+from viewlet.schema import Dialect as Dialect
 from viewlet.schema import Relation
 from viewlet.sql.expr import Expr
 from viewlet.sql.parse import Statement
 from viewlet.sql.source import Source, did_you_mean
-
-Dialect = Literal["sql", "paper"]
 
 
 class Names:

@@ -44,7 +44,7 @@ class Source:
         self.noted: list[SqlError] | None = None  # where all that is refused is wanted, not only the first
 
     def refuse(self, error: SqlError) -> None:
-        """Raise it; where all refusals are wanted, note it, and whoever calls goes on as if it were not there."""
+        """Raise it; where all refusals are wanted, note it, and the caller goes on as if it were not there."""
         if self.noted is None:
             raise error
         self.noted.append(error)

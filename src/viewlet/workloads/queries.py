@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
 
 import sqlglot
 from sqlglot import exp
 
-Dialect = Literal["sql", "paper"]
+from viewlet.schema import Dialect
 
 FINANCE = """\
 CREATE STREAM bids (

@@ -23,7 +23,7 @@ from viewlet.engines.initial import evaluated
 from viewlet.errors import OutOfRangeError
 from viewlet.program.encoding import AS_IT_IS, Codec, Row, row_codec
 from viewlet.program.limits import key_limits, limits
-from viewlet.program.trigger import Program, Statement, Trigger, ViewDefinition
+from viewlet.program.trigger import MapDefinition, Program, Statement, Trigger
 
 # A target's input tuple (⟨⟩ unless it is a cache) ↦ what the expression came to; None where the statement is not meant.
 Refresh = dict[Held, Content | None]
@@ -58,14 +58,14 @@ class State:
 
     # -- views ---------------------------------------------------------------------------------------------------------
 
-    def _store(self, view: ViewDefinition) -> Map | Cache:
+    def _store(self, view: MapDefinition) -> Map | Cache:
         if view.is_cache:
             return Cache(len(view.inputs), partial(self._fill, view))
         if view.name not in self._key_limits:
             return Map()
         return Guarded(lambda key: not self._unfit_key(view, key), partial(self._suspect, view.name))
 
-    def _initialise(self, views: Iterable[ViewDefinition]) -> None:
+    def _initialise(self, views: Iterable[MapDefinition]) -> None:
         """Evaluate the definitions over the base tables; a view cache starts empty and fills when read."""
         chosen = tuple(views)
         for view in chosen:
@@ -78,7 +78,7 @@ class State:
             self._watch(view.name, content.content)
         self._settle()
 
-    def _fill(self, view: ViewDefinition, given: Held) -> Content:
+    def _fill(self, view: MapDefinition, given: Held) -> Content:
         """What a view cache holds for an input tuple, by the definition it has for that."""
         assert view.fill is not None
         codec, n = self._codecs[view.name], len(view.inputs)
@@ -171,7 +171,7 @@ class State:
         value = self._value(view, key)
         return "" if low <= value <= high else self._limits[view].refusal(self._codecs[view].decode_value(value))
 
-    def _unfit_key(self, view: ViewDefinition, key: Held) -> str:
+    def _unfit_key(self, view: MapDefinition, key: Held) -> str:
         """The same for what is computed of a key."""
         env = dict(zip(view.outputs, self._codecs[view.name].decode_key(key), strict=True))
         for term, limit in self._key_limits.get(view.name, {}).items():

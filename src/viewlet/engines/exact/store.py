@@ -98,7 +98,7 @@ class Map:
             yield from self.slice(positions, itemgetter(*positions)(pattern))
 
     def ordered(self, slice_at: Positions, key_at: int) -> Ordered:
-        """The entries in the order of one column, for each slice; whoever changes a value then has to touch its key."""
+        """The entries in the order of one column, for each slice. Code that changes a value must then touch its key."""
         if (slice_at, key_at) not in self._orders:
             self._orders[slice_at, key_at] = Ordered(self.content, slice_at, key_at)
         return self._orders[slice_at, key_at]

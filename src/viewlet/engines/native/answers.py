@@ -1,4 +1,4 @@
-"""What changed since somebody last asked, also where all views were built anew meanwhile."""
+"""What changed since somebody last asked, also where all views were built again meanwhile."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from viewlet.errors import Error, OutOfRangeError
 class Answers:
     """A fresh engine has told nothing: its first answer is all that is there.
 
-    The program itself tells changes at the cost of what changed. When its views are built anew (rows of a static table
+    The program itself tells changes at the cost of what changed. When its views are built again (rows of a static table
     came, an update failed and was undone) it knows of nothing before: what it had told until then is set aside, and the
     next answer is the difference to that, at the cost of all rows.
     """

@@ -14,7 +14,7 @@ import pyarrow as pa
 from viewlet.engines.native.emit.watch import UNWATCHED, Watched
 from viewlet.engines.native.journal import Journal
 from viewlet.errors import CorruptError, DataError, Error, OutOfRangeError, at_row, in_short
-from viewlet.program.encoding import Cell, Row
+from viewlet.program.encoding import Row, Stored
 from viewlet.program.trigger import Program, ResultColumn
 
 Sum = int | tuple[float, float]  # an integer of the view's last place, or hi + lo
@@ -65,7 +65,7 @@ UNREADABLE = {
 
 
 class SpoiledError(Error):
-    """A trigger met a number that it cannot hold: the tables are as before, the views must be built anew from them."""
+    """A trigger met a number that it cannot hold: the tables are as before, the views must be built again from them."""
 
     def __init__(self, view: str, message: str, at: str = "") -> None:
         """``at``: the row that it met, for a user to read."""
@@ -88,7 +88,7 @@ class ArrowRows:
         return self.schema, self.array
 
 
-class Cells(tuple[Cell, ...]):
+class Cells(tuple[Stored, ...]):
     """A row that is in cells already, which no fast path mistakes for one of the user's values."""
 
     __slots__ = ()
@@ -303,7 +303,7 @@ class NativeState:
 
 
 def _at(number: int, given: Callable[[int], tuple[str, object]]) -> str:
-    """The row that an update failed at. One in cells is nothing that a user knows: whoever made it names it."""
+    """The row that an update failed at. A user knows no stored values: the caller names the row."""
     relation, row = given(number) if number >= 0 else ("", Cells())
     return "" if isinstance(row, Cells) else at_row(relation, number, row)
 
@@ -329,7 +329,7 @@ def _arrow(name: str, columns: Sequence[ResultColumn | None], found: tuple[Any, 
 def _unfit(result: str, column: ResultColumn | None, value: int) -> OutOfRangeError:
     if column is None:
         return OutOfRangeError(f"view {result}: {value} units of its last place are more than 38 digits")
-    shown: Cell | Decimal = value
+    shown: Stored | Decimal = value
     if column.type.kind == "DECIMAL":
         shown = Decimal(value).scaleb(-column.type.scale, Context(prec=WIDEST))
     return OutOfRangeError(f"{result}.{column.name}: {shown} no longer fits {column.type}")

@@ -1,4 +1,4 @@
-"""Compiler runs in a process of their own, which outlives whoever asked: a script that ends first leaves an artefact.
+"""Compiler runs in a process of their own, which outlives its caller: a script that ends first leaves an artefact.
 
 That process is this file, run by its path with nothing but Python's library, so that it starts in some milliseconds.
 """

@@ -25,9 +25,9 @@ from viewlet.engines.native.emit.watch import Watched as Watched
 from viewlet.engines.tables import tables_reader
 from viewlet.errors import OutOfRangeError
 from viewlet.loops.infer import Kinds, program_kinds
-from viewlet.program.encoding import Cell, Row, decode
+from viewlet.program.encoding import Row, Stored, decode
 from viewlet.program.graph import part_for
-from viewlet.program.kinds import COUNT, DOUBLE, Exact, Kind, Unfit
+from viewlet.program.kinds import COUNT, DOUBLE, Exact, Kind, Unfit, kind_scale
 from viewlet.program.limits import key_limits, limits
 from viewlet.program.trigger import Program
 
@@ -231,7 +231,7 @@ class NativeEngine:
 
     def entries(self, view: str) -> Entries:
         columns, value = self._kinds.columns[view], self._kinds.values[view]
-        scales = [kind.scale if isinstance(kind, Exact) else 0 for kind in columns]
+        scales = list(map(kind_scale, columns))
         return {
             tuple([_decode(c, s) for c, s in zip(key, scales, strict=True)]): _decode_sum(m, value)
             for key, m in self.state.entries(view)
@@ -339,7 +339,7 @@ def _encode(value: Scalar, kind: Kind) -> Any:
     return int(scaled) if scaled == int(scaled) else Fraction(scaled)
 
 
-def _decode(cell: Cell, scale: int) -> Scalar:
+def _decode(cell: Stored, scale: int) -> Scalar:
     return cast(Scalar, cell) if isinstance(cell, float) and not math.isfinite(cell) else decode(cell, scale)
 
 

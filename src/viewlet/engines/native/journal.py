@@ -25,9 +25,9 @@ class Saves(Protocol):
 
 
 class Journal:
-    """Full when the updates since have as many rows as there were entries: so to begin anew costs each row a little.
+    """Full when the updates since have as many rows as there were entries: so to begin again costs each row a little.
 
-    One that is full, or whose state was built anew since, still knows the way back to where it ends.
+    One that is full, or whose state was built again since, still knows the way back to where it ends.
     """
 
     def __init__(self, module: Saves, state: object) -> None:

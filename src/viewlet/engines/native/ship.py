@@ -1,7 +1,7 @@
 """A compiled program for other machines of the same kind: which kind that is, and the way out of one and into another.
 
-``Shipped.digest`` is that of the C++. Whoever would generate other C++ for the program, being another version of
-viewlet, does not take the machine code either.
+``Shipped.digest`` is the digest of the C++. Another version of viewlet may generate other C++ for the program. It then
+refuses the machine code.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Errands where the data is: the checkpoint may be out of reach for whoever calls ``maintain`` (Spark Connect)."""
+"""Errands where the data is: the checkpoint may be out of reach for the caller of ``maintain`` (Spark Connect)."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from viewlet.durable.chain import Manifest
 from viewlet.durable.manifest import RETAINED_BATCHES
 from viewlet.durable.store import Store, absolute
 from viewlet.errors import Error
-from viewlet.schema import Relation
+from viewlet.schema import Dialect, Relation
 from viewlet.spark.driver.arguments import Frames, Trigger, check_script, check_trigger, checked_streams, with_trigger
 from viewlet.spark.driver.cluster import batches_done_and_given, on_cluster, save_manifest, state_of, stop_cells
 from viewlet.spark.driver.given import check_same, fingerprints
@@ -31,7 +31,6 @@ from viewlet.spark.driver.views import Views
 from viewlet.spark.pipeline import Artefacts, Pipeline, Works, pipeline_of, prepare, works
 from viewlet.spark.process.client import new_run
 from viewlet.spark.task.feed import NOBODY
-from viewlet.sql.scope import Dialect
 
 DEFAULT_CELLS = 4  # where Spark does not say how many cores it has
 

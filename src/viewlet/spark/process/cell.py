@@ -8,7 +8,6 @@ that is to be thrown away.
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
 from collections import Counter
@@ -20,17 +19,16 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from viewlet import arrow
-from viewlet.boundary import to_python_row
 from viewlet.changes import Subscriptions, differences
 from viewlet.engines.exact.python.engine import PythonEngine
 from viewlet.engines.native.engine import Compiled
-from viewlet.engines.results import result_rows
 from viewlet.errors import CorruptError
 from viewlet.loops.infer import program_kinds
 from viewlet.program.encoding import Row
 from viewlet.program.kinds import BOOLEAN, TEXT, Exact, Inexact, Kind, Unfit
 from viewlet.program.trigger import Program, Result
 from viewlet.session import NativeSession, Session
+from viewlet.view import weights
 
 MOST_DIGITS = 38  # of a decimal128
 WEIGHT = pa.field("weight", pa.int64(), nullable=False)
@@ -170,11 +168,7 @@ class Compared:
         return change_schema(self._session.program.result(result))
 
     def _weights(self, name: str) -> Counter[tuple[Any, ...]]:
-        result, found = self._session.program.result(name), Counter[tuple[Any, ...]]()
-        for weight, row in result_rows(result, self._session.engine.read):
-            shown = to_python_row(result, row)
-            found[tuple([math.nan if v != v else v for v in shown])] += weight  # one NaN for all
-        return found
+        return weights(self._session.program.result(name), self._session.engine.read)
 
     def _batch(self, name: str, weighed: Sequence[tuple[int, tuple[Any, ...]]]) -> pa.RecordBatch:
         return _from_rows(self.schema(name), ((weight, *row) for weight, row in weighed))
@@ -245,7 +239,7 @@ def _tables(data: bytes) -> Any:
         return json.loads(data)
     except ValueError:
         why = "machine code wrote it, perhaps, and here is no compiler"
-        raise CorruptError(f"the snapshot is none of generated Python: {why}") from None
+        raise CorruptError(f"this snapshot was not written by generated Python: {why}") from None
 
 
 def _entry_changes(sign: int, these: Mapping[Any, Any], others: Mapping[Any, Any]) -> Iterator[tuple[Any, ...]]:

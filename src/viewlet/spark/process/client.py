@@ -1,7 +1,7 @@
 """What runs in a Spark worker: a batch is handed to its cell, wherever that is, or to a new one here.
 
 The address in a ticket is a hint. A cell that is gone, or cannot be reached, is opened at this executor's own keeper,
-and makes itself anew from the store; what the other one may still be doing has no effect.
+and makes itself again from the store; what the other one may still be doing has no effect.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def stop(run: Run, addresses: Iterable[Address]) -> None:
 
 
 def open_here(ticket: Ticket) -> Address:
-    """By the keeper of this executor, which whoever comes first starts."""
+    """By the keeper of this executor. The first task that needs it starts it."""
     run, of = ticket.run, owner()
     directory = directory_for(run.id, of)
     artefact, buffers = packed(Store(run.store), ticket.artefact)

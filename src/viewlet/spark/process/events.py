@@ -5,7 +5,7 @@
     magic, length of the header, header as JSON {"batch": b, "segments": [[relation, times, bytes], …]}, segments
 
 A segment is an Arrow stream of rows of one relation that come (or go) equally often. Its bytes are written to the log
-as they arrived, so a cell does not write its input anew.
+as they arrived, so a cell does not write its input again.
 """
 
 from __future__ import annotations

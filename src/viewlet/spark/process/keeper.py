@@ -128,7 +128,7 @@ def main() -> None:
 
 
 def _let_go(log: Path) -> None:
-    """Whoever reads this process's output must not wait for its end."""
+    """A program that reads this process's output must not wait for its end."""
     null, file = os.open(os.devnull, os.O_RDONLY), os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for source, target in ((null, 0), (file, 1), (file, 2)):
         os.dup2(source, target)

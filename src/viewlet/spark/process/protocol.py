@@ -25,7 +25,7 @@ LONGEST_HEADER = 1 << 30
 CONNECT_SECONDS = 5.0
 PROOF_SECONDS = 5.0  # in which a client must have proved itself: it has nothing else to do
 BUSY_SECONDS = (
-    60.0  # in which a cell must be done with its last request; longer ones are opened anew, which is as right
+    60.0  # in which a cell must be done with its last request; longer ones are opened again, which is as right
 )
 STALLED_SECONDS = 60.0  # without a byte from a client that is in the middle of its request
 KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}  # notices a host that vanished in 25 s

@@ -36,7 +36,7 @@ class Reply:
 
 
 class Listener:
-    """A port that takes connections from whoever proves the token."""
+    """A port that takes connections from clients that prove the token."""
 
     def __init__(self, host: str, token: str) -> None:
         self._token = token

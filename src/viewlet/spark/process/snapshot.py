@@ -25,7 +25,7 @@ from viewlet.durable.store import Store
 from viewlet.spark.process.cell import Cell
 from viewlet.spark.process.server import Listener, say
 
-LONG = 1.0  # seconds of replaying logs, which a cell that is opened anew has to wait for
+LONG = 1.0  # seconds of replaying logs, which a cell that is opened again has to wait for
 MOST_LOGS = 50
 NICENESS = 10  # a snapshot has time, batches have not
 

@@ -35,7 +35,7 @@ class Artefact:
 
 @dataclass(frozen=True)
 class Run:
-    """One start of a query. Its cells serve whoever knows the token; ``host`` "" binds an executor's own address."""
+    """One start of a query. Callers that know the token use its cells; ``host`` "" binds an executor's own address."""
 
     store: str
     id: str
@@ -108,7 +108,7 @@ class Request:
         return Request(data["batch"], data["attempt"], Chain.from_json(data["chain"]), tuple(data["publish"]), splits)
 
     def is_again(self, other: Request) -> bool:
-        """The same batch from the same start, whoever asks."""
+        """The same batch from the same start, for every caller."""
         mine = (self.batch, self.chain.version, self.publish, self.splits)
         return mine == (other.batch, other.chain.version, other.publish, other.splits)
 

@@ -1,7 +1,7 @@
 """A cell in a process of its own: applies batches, writes them down before it answers, and can always begin again.
 
 The process holds one version. A request says from which version it starts; if that is another one, the cell is made
-anew from the store. So it does not matter how often, in which order or from where it is asked.
+again from the store. So it does not matter how often, in which order or from where it is asked.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Manifest:
+class ParquetManifest:
     """The view after a micro-batch: the rows of its base, if it has one, and the changes since."""
 
     micro_batch: int
@@ -70,7 +70,9 @@ class MergeOnRead:
         _write_manifest(store, _compacted(changes.sparkSession, store, after))
         _clean(store, after)
 
-    def _appended(self, store: Store, before: Manifest | None, changes: DataFrame, micro_batch: int) -> Manifest:
+    def _appended(
+        self, store: Store, before: ParquetManifest | None, changes: DataFrame, micro_batch: int
+    ) -> ParquetManifest:
         schema = changes.drop(BATCH, WEIGHT).schema
         if before and _described(before.schema) != schema.simpleString():
             raise Error(
@@ -82,7 +84,7 @@ class MergeOnRead:
         watched = changes.observe(seen, F.max(BATCH).alias(BATCH)).drop(BATCH)
         watched.write.parquet(store.path_of(directory))
         base, since = (before.base, before.changes) if before else (None, ())
-        return Manifest(micro_batch, seen.get[BATCH], schema.json(), base, (*since, directory))
+        return ParquetManifest(micro_batch, seen.get[BATCH], schema.json(), base, (*since, directory))
 
 
 def read_view(spark: SparkSession, path: str) -> DataFrame:
@@ -120,14 +122,14 @@ def _summed(spark: SparkSession, schema: str, directories: list[str]) -> DataFra
     return grouped.withColumn(WEIGHT, total).where(F.col(WEIGHT) != 0)
 
 
-def _compacted(spark: SparkSession, store: Store, manifest: Manifest) -> Manifest:
+def _compacted(spark: SparkSession, store: Store, manifest: ParquetManifest) -> ParquetManifest:
     base = _fresh("bases", manifest.micro_batch)
     rows = _summed(spark, manifest.schema, [store.pattern_of(directory) for directory in manifest.directories])
     rows.write.parquet(store.path_of(base))
-    return Manifest(manifest.micro_batch, manifest.last_batch, manifest.schema, base, ())
+    return ParquetManifest(manifest.micro_batch, manifest.last_batch, manifest.schema, base, ())
 
 
-def _clean(store: Store, before: Manifest) -> None:
+def _clean(store: Store, before: ParquetManifest) -> None:
     """Delete the files that the previous base replaced. Readers may still need those that the new base replaces."""
     if before.base is None:
         return
@@ -141,7 +143,7 @@ def _clean(store: Store, before: Manifest) -> None:
 # -- names and manifests -----------------------------------------------------------------------------------------------
 
 
-def newest_manifest(store: Store) -> Manifest | None:
+def newest_manifest(store: Store) -> ParquetManifest | None:
     number = max(_manifests(store), default=None)
     if number is None:
         return None
@@ -149,7 +151,7 @@ def newest_manifest(store: Store) -> Manifest | None:
     found = store.awaited(_manifest_path(number), partial(_body, where))
     if found.pop("format") != FORMAT:
         raise CorruptError(f"{where} has another format than this viewlet reads, {FORMAT}")
-    return Manifest(**{**found, "changes": tuple(found["changes"])})
+    return ParquetManifest(**{**found, "changes": tuple(found["changes"])})
 
 
 def _body(where: str, data: bytes) -> Any:
@@ -159,7 +161,7 @@ def _body(where: str, data: bytes) -> Any:
     return json.loads(body)
 
 
-def _write_manifest(store: Store, manifest: Manifest) -> None:
+def _write_manifest(store: Store, manifest: ParquetManifest) -> None:
     body = json.dumps({"format": FORMAT, **asdict(manifest)}).encode()
     store.write(_manifest_path(manifest.micro_batch), digest(body).encode() + b"\n" + body)
 

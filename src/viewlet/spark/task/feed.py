@@ -142,7 +142,7 @@ def hand_over(turn: Turn, batches: Iterator[pa.RecordBatch]) -> Iterator[Message
 
 def _hand_over(turn: Turn, cell: int, arrived: list[Arrived]) -> Message:
     name = secrets.token_hex(8)
-    with suppress(UnreachableError):  # whoever has it apply them will notice
+    with suppress(UnreachableError):  # the task that has it apply them will notice
         hold(turn.ticket(cell), name, in_order(arrived))
     return Message(cell, HELD, name, b"")
 
@@ -212,7 +212,7 @@ def _label(view: str, answer: Answer) -> str:
 def in_order(arrived: Iterable[Arrived]) -> Iterator[Rows]:
     """What comes before what goes: a batch is a bag, its rows have no order of their own.
 
-    Static tables have a batch to themselves. Each load of one computes views anew, so its rows are kept together.
+    Static tables have a batch to themselves. Each load of one computes views again, so its rows are kept together.
     """
     loads: dict[tuple[str, int], list[pa.RecordBatch]] = defaultdict(list)
     deletes: list[Rows] = []

@@ -16,7 +16,7 @@ from viewlet.loops.infer import Kinds, program_kinds
 from viewlet.loops.lower import Lowering
 from viewlet.program.encoding import Row, decode, view_codec
 from viewlet.program.kinds import Unfit
-from viewlet.program.trigger import Program, Trigger, ViewDefinition
+from viewlet.program.trigger import MapDefinition, Program, Trigger
 
 Fire = Callable[[Row], None]
 
@@ -59,7 +59,7 @@ class PythonEngine(State):
 
     # -- from rows that are there already ------------------------------------------------------------------------------
 
-    def _initialise(self, views: Iterable[ViewDefinition]) -> None:
+    def _initialise(self, views: Iterable[MapDefinition]) -> None:
         chosen = tuple(views)
         way = cheapest_way(self._program, chosen, {name: table.content for name, table in self._tables.items()})
         if way == "definitions" or not self._has_code(KINDS[way]):
@@ -128,7 +128,7 @@ class PythonEngine(State):
         return fire
 
     def _ordered_source(self, trigger: Trigger) -> Source:
-        """The code of a trigger. Where it goes by an order that is new, whoever writes to that store must touch it."""
+        """The code of a trigger. If it reads by a new order, all code that writes to that store must touch it."""
         source = self.source(trigger)
         while source.orders != self._orders:
             self._orders = dict(source.orders)

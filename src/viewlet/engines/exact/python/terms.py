@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from viewlet.algebra.terms import COMPARISONS, Const, Op, Scalar, Term, Var, apply, bounded, constants, exact, number
 from viewlet.loops.steps import Factor, Product
-from viewlet.program.kinds import NULL, REAL, Exact, Kind, constant_kind, either, plus, times
+from viewlet.program.kinds import NULL, REAL, Exact, Kind, constant_kind, either, kind_scale, plus, times
 
 PYTHON = {"=": "==", "<>": "!="}
 PLAIN = frozenset({"+", "-", "*", "and", "or", *COMPARISONS})
@@ -71,7 +71,7 @@ class Text:
 
     def to(self, kind: Kind, plain: bool) -> str:
         """The same value as ``kind`` holds it; ``plain`` where it cannot be NULL."""
-        places = _scale(kind) - _scale(self.kind)
+        places = kind_scale(kind) - kind_scale(self.kind)
         if places == 0 or NULL in (kind, self.kind):
             return self.text
         if places > 0 and self.units is not None:
@@ -84,10 +84,6 @@ class Text:
         """The same as a side of a comparison, which would hide that doubles came to a number beyond all of them."""
         text = self.to(kind, plain)
         return f"BOUNDED({text})" if self.computed and self.kind == REAL else text
-
-
-def _scale(kind: Kind) -> int:
-    return kind.scale if isinstance(kind, Exact) else 0
 
 
 @dataclass
@@ -160,7 +156,7 @@ class Terms:
 
     def member(self, value: Text, constants: frozenset[Scalar], plain: bool) -> Text:
         """x IN (…), with the list in the units of x."""
-        units = 10 ** _scale(value.kind)
+        units = 10 ** kind_scale(value.kind)
         listed = frozenset(c if isinstance(c, (str, bool)) or c is None else exact(c * units) for c in constants)
         name = f"LIST_{len(self.constants)}"
         self.constants[name] = listed
@@ -209,7 +205,7 @@ def _factor(factor: Text, product: Kind, plain: bool) -> str:
 
 def comparable(kinds: list[Kind]) -> Kind:
     """The greatest scale: units compare as numbers do."""
-    return max(kinds, key=_scale)
+    return max(kinds, key=kind_scale)
 
 
 def _call(name: str, args: list[str], plain: bool) -> str:

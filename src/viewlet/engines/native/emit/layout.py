@@ -18,7 +18,7 @@ from viewlet.loops.infer import Kinds
 from viewlet.loops.nulls import Columns
 from viewlet.loops.steps import Block, EachSlice, Extremum, Loop, Order, RangeSum, Runs, Step, blocks
 from viewlet.program.kinds import COUNT, REAL, Kind
-from viewlet.program.trigger import Program, Trigger, ViewDefinition
+from viewlet.program.trigger import MapDefinition, Program, Trigger
 
 Positions = tuple[int, ...]
 
@@ -198,7 +198,7 @@ def _is_ordered_loop(step: Step) -> bool:
 
 
 def _map(
-    group: list[ViewDefinition], fields: Mapping[str, tuple[Field, ...]], kinds: Kinds, maps: set[str]
+    group: list[MapDefinition], fields: Mapping[str, tuple[Field, ...]], kinds: Kinds, maps: set[str]
 ) -> MapLayout:
     first = group[0]
     taken: set[str] = set()
@@ -214,7 +214,7 @@ def _map(
     return MapLayout(name, unique(camel(name), maps), fields[first.name], tuple(members), len(first.inputs))
 
 
-def _fields(view: ViewDefinition, kinds: Kinds, nullable: Columns) -> tuple[Field, ...]:
+def _fields(view: MapDefinition, kinds: Kinds, nullable: Columns) -> tuple[Field, ...]:
     taken: set[str] = set()
     names = [unique(identifier(v), taken) for v in view.inputs + view.outputs]
     columns = zip(names, kinds.columns[view.name], nullable[view.name], strict=True)
@@ -224,8 +224,8 @@ def _fields(view: ViewDefinition, kinds: Kinds, nullable: Columns) -> tuple[Fiel
 # -- which views share a map -------------------------------------------------------------------------------------------
 
 
-def _groups(program: Program, fields: Mapping[str, tuple[Field, ...]]) -> list[list[ViewDefinition]]:
-    groups: list[list[ViewDefinition]] = []
+def _groups(program: Program, fields: Mapping[str, tuple[Field, ...]]) -> list[list[MapDefinition]]:
+    groups: list[list[MapDefinition]] = []
     places = {v.name: _places(v.name, program.triggers) for v in program.views}
     replaced = {v.name: _replacing(v.name, program.triggers) for v in program.views}
     for view in program.views:
@@ -239,8 +239,8 @@ def _groups(program: Program, fields: Mapping[str, tuple[Field, ...]]) -> list[l
 
 
 def _together(
-    a: ViewDefinition,
-    b: ViewDefinition,
+    a: MapDefinition,
+    b: MapDefinition,
     fields: Mapping[str, tuple[Field, ...]],
     places: Mapping[str, Mapping[str, object]],
     replaced: Mapping[str, Mapping[str, object]],

@@ -133,7 +133,7 @@ def native(program: Program, watched: Watched = UNWATCHED) -> Native:
 
 
 def _plan(triggers: Triggers) -> None:
-    """Whoever writes to a map must know of all that is read of it in order: every read is planned first."""
+    """Plan every read first: code that writes to a map must know all orders in which the map is read."""
     for insert, delete in _insert_and_delete(triggers.program).values():
         signed = differ_in_sign(insert, delete)
         triggers.plan(insert, signed)

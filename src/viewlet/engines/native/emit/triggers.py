@@ -23,7 +23,7 @@ from viewlet.loops.pipeline import SIGN, Plan, fill_block, plan
 from viewlet.loops.steps import Block, Emit
 from viewlet.program.kinds import ONE
 from viewlet.program.text import statement_to_text
-from viewlet.program.trigger import Program, Statement, Trigger, ViewDefinition
+from viewlet.program.trigger import MapDefinition, Program, Statement, Trigger
 
 
 @dataclass
@@ -224,7 +224,7 @@ class Triggers:
 
     # -- view caches ---------------------------------------------------------------------------------------------------
 
-    def fill(self, view: ViewDefinition) -> Code:
+    def fill(self, view: MapDefinition) -> Code:
         """The body of the function that computes what a view cache does not hold."""
         found, member = self.layout[view.name]
         nest = self.nest()
@@ -237,13 +237,13 @@ class Triggers:
         nest.statement(block, scope, self.filling(nest, found, member, view))
         return nest.code()
 
-    def fill_block(self, view: ViewDefinition) -> Block:
+    def fill_block(self, view: MapDefinition) -> Block:
         if view.name not in self.fills:
             self.fills[view.name] = fill_block(view, self.lowering)
             index_slices(self.layout, self.fills[view.name])
         return self.fills[view.name]
 
-    def filling(self, nest: Nest, found: MapLayout, member: Member, view: ViewDefinition) -> Sink:
+    def filling(self, nest: Nest, found: MapLayout, member: Member, view: MapDefinition) -> Sink:
         def fill(steps: list[Emit], scope: Scope, _: object) -> None:
             self.terms.view = view_constant(view.name)
             for step in steps:

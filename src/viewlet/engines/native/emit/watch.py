@@ -33,8 +33,8 @@ WHAT = "Watch what, Rows& out"
 class Watched:
     """What a program must tell the changes of: rows of SQL views, and entries of maps (views of it, but no caches).
 
-    It is part of what is compiled: a program that watches nothing has no code for it. Whoever watches must ask: what is
-    noted, and texts that are only in there, stay until then.
+    It is part of what is compiled: a program that watches nothing has no code for it. A host that watches must ask for
+    the changes. Until then the program keeps them, and the texts in them.
     """
 
     results: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ class Watching:
 
     @staticmethod
     def of(triggers: Triggers, watched: Watched) -> Watching:
-        """Planned: whoever writes to a map must know that it is watched, and what is looked up gets its indexes.
+        """Planned: code that writes to a map must know that it is watched, and what is looked up gets its indexes.
 
         Results whose rows are more than one pass over one view are left out.
         """

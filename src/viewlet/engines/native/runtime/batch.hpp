@@ -136,7 +136,7 @@ inline bool must_take_turns(State& state) {
 }
 
 // The first event for which a view could not be computed, or the end. The tables are then as before, and the views are
-// to be built anew.
+// to be built again.
 inline Event* fire_all(State& state, bool in_turn) {
     Faults& faults = state.faults();
     for (Event& event : state.batch) {

@@ -45,7 +45,7 @@ constexpr i128 add_months_exactly(i64 microseconds, i64 months) {
     return i128(moved) * MICROSECONDS_A_DAY + (microseconds - days * MICROSECONDS_A_DAY);
 }
 
-// TIMESTAMP + INTERVAL n MONTH. Whoever shows or compares it expects a TIMESTAMP: the years 1 to 9999.
+// TIMESTAMP + INTERVAL n MONTH. Code that shows or compares it expects a TIMESTAMP: the years 1 to 9999.
 inline i64 add_months(Faults& faults, u32 view, i64 microseconds, i64 months) {
     constexpr i64 ever = 12 * 10'000;
     if (likely(-ever <= months && months <= ever && is_timestamp(microseconds))) {

@@ -26,7 +26,7 @@ struct Layout {
 
     u8 widths[2][MOST]{};
     u32 columns[2]{}, bytes[2]{};
-    void (*refresh)(Node* parent, u32 place){};  // what a node knows of a child is computed anew
+    void (*refresh)(Node* parent, u32 place){};  // computes again what a node knows of a child
 
     constexpr void add(u32 kind, u64 width) {
         widths[kind][columns[kind]++] = u8(width);

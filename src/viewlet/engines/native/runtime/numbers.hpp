@@ -6,7 +6,7 @@
 namespace viewlet {
 
 // What went wrong since the last look, and the first view it happened to. Sticky: arithmetic goes on with some value,
-// and whoever ran the trigger must look before anybody sees the result.
+// and the caller of the trigger must look before anybody sees the result.
 struct Faults {
     static constexpr u32 NONE = ~u32(0);
     bool any{};

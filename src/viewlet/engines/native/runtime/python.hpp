@@ -133,7 +133,7 @@ template <class... Items> PyObject* tuple_of(Items... items) {
     return tuple;
 }
 
-// A tuple or list, read alike; a list may shrink under foreign code, so each item is asked for anew and may be
+// A tuple or list, read alike; a list may shrink under foreign code, so each item is asked for again and may be
 // nullptr.
 struct Sequence {
     PyObject* object;

@@ -23,7 +23,7 @@ inline u64 hash_bytes(u64 state, const char* start, u64 length) {
     return mix(state, word);
 }
 
-// The pool of strings. Whoever stores a Text holds it; one that nobody holds at the end of a batch is forgotten and its
+// The pool of strings. A place that stores a Text holds it; one that nobody holds at the end of a batch is forgotten and its
 // id used again, so that memory is bounded by the strings in use.
 struct Texts {
     Texts() = default;
