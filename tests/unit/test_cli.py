@@ -20,7 +20,7 @@ from viewlet.cli.demo import FINANCE_VIEWS
 from viewlet.cli.main import app
 from viewlet.compiler.strategy import STRATEGIES
 from viewlet.database import Database
-from viewlet.explain import CPP, STAGES
+from viewlet.explain import CPP, LOOPS, STAGES
 from viewlet.jobs.run import LocalRun, Progress
 from viewlet.schema import Dialect
 from viewlet.workloads.queries import FINANCE, PAPER_QUERIES
@@ -293,7 +293,7 @@ def test_run_has_a_job_of_its_own() -> None:
 def test_options_offer_what_there_is() -> None:
     assert set(get_args(get_args(options.StrategyOption)[0])) == set(STRATEGIES)
     assert get_args(options.DialectOption)[0] == Dialect
-    assert [s.value for s in explain.Stage] == [*STAGES, CPP]
+    assert [s.value for s in explain.Stage] == [*STAGES, LOOPS, CPP]
 
 
 def test_help_teaches_by_example() -> None:

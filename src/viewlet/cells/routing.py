@@ -15,7 +15,7 @@ from itertools import product
 from math import prod
 
 from viewlet.program.trigger import Script
-from viewlet.schema import BIGINT, DOUBLE, Relation, Type, decimal
+from viewlet.schema import BIGINT, DOUBLE, Type, decimal
 
 MOST_DIGITS = 38
 
@@ -142,9 +142,3 @@ def common_type(types: Iterable[Type]) -> Type:
     scale = max(t.scale for t in found)
     digits = max(t.precision - t.scale if t.kind == "DECIMAL" else 19 for t in found)
     return decimal(MOST_DIGITS, scale) if digits + scale <= MOST_DIGITS else DOUBLE
-
-
-def column_type(relation: Relation, column: str) -> Type:
-    found = relation.column(column)
-    assert found is not None, f"{relation.name} has no column {column}"
-    return found.type
