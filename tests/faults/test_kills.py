@@ -41,9 +41,10 @@ def feeds(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
     def feed(driver: Driver) -> Feed:
         if running and running[-1].is_right():
+            running[-1].run(1)  # all cells are there: some went with the last victim
             return running[-1]
         folder = tmp_path_factory.mktemp("kills")
-        streams = bids_streams(folder / "in", len(KILLS) + 5)
+        streams = bids_streams(folder / "in", 2 * len(KILLS) + 9)
         running.append(Feed(driver, cluster.mark, streams, folder / "checkpoint"))
         running[-1].start()
         running[-1].run(2)
