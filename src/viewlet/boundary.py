@@ -12,7 +12,8 @@ from fractions import Fraction
 from typing import Any
 
 from viewlet.algebra.evaluate import Key
-from viewlet.algebra.terms import EPOCH, Scalar
+from viewlet.algebra.functions.calendar import EPOCH
+from viewlet.algebra.terms import Scalar
 from viewlet.errors import DataError, OutOfRangeError
 from viewlet.program.encoding import Cell, Row, decode, scale_of
 from viewlet.program.limits import unscaled_range

@@ -24,6 +24,7 @@ Event = tuple[str, Row, int]  # a relation, a row of it, and how often it comes 
 Tables = Mapping[str, Mapping[Row, int]]
 Start = Callable[[Program, Tables], Engine]
 Given = Callable[[int], object]  # a row of an update by its number, as the user wrote it
+Culprit = tuple[str, int, object]  # the row that cannot be taken: its relation, its number, itself
 NUMBERS = (OutOfRangeError, ArithmeticError, ValueError)  # what a row may have that no view can hold
 NOT_STATIC = "a static table takes no NaN and no infinity, since views over it are evaluated exactly; a stream does"
 
@@ -130,7 +131,7 @@ class Session:
                 done += 1
             rows = self._subscriptions.look()
         except BaseException as error:
-            culprit = "" if done == len(events) else at_row(events[done][0], done, given(done))
+            culprit = None if done == len(events) else (events[done][0], done, given(done))
             self._refuse(events[:done], error, culprit)
         if rows:
             self._subscriptions.publish(rows)
@@ -157,33 +158,37 @@ class Session:
             done = events
             rows = self._subscriptions.look()
         except BaseException as error:
-            self._refuse(done, error, "" if done else self._culprit(events, error, given))
+            self._refuse(done, error, None if done else self._culprit(events, error, given))
         if rows:
             self._subscriptions.publish(rows)
 
-    def _culprit(self, events: list[Event], error: BaseException, given: Given) -> str:
+    def _culprit(self, events: list[Event], error: BaseException, given: Given) -> Culprit | None:
         """The first of many rows that is refused on its own, with no others around."""
         if not isinstance(error, NUMBERS) or self._relations[events[0][0]].static:
-            return ""
+            return None
         static = {name: self.engine.table(name) for name, relation in self._relations.items() if relation.static}
         alone = PythonEngine(self.program, static)
         for number, (name, row, times) in enumerate(events):
             try:
                 self._apply(alone, (name, row, abs(times)))
             except NUMBERS:
-                return at_row(name, number, given(number))
-        return ""
+                return name, number, given(number)
+        return None
 
-    def _refuse(self, done: list[Event], error: BaseException, culprit: str) -> NoReturn:
+    def _refuse(self, done: list[Event], error: BaseException, culprit: Culprit | None) -> NoReturn:
         tables = self.tables()
         for name, row, times in done:
             tables[name][row] -= times
         self._go_back({name: +rows for name, rows in tables.items()})
+        at = at_row(*culprit) if culprit else ""
         if isinstance(error, OutOfRangeError):
-            raise OutOfRangeError(f"{error}{culprit}") from error
+            raise OutOfRangeError(f"{error}{at}") from error
+        why = f"a view cannot be computed with these rows, so nothing changed: {error}"
+        if isinstance(error, ValueError) and culprit:
+            relation, number, refused = culprit
+            raise DataError(f"{why}: {in_short(refused)}", relation=relation, row=number, value=refused) from error
         if isinstance(error, (ValueError, ArithmeticError, RecursionError)):
-            kind = OutOfRangeError if isinstance(error, OverflowError) else Error
-            raise kind(f"a view cannot be computed with these rows, so nothing changed: {error}{culprit}") from error
+            raise (OutOfRangeError if isinstance(error, OverflowError) else Error)(f"{why}{at}") from error
         raise error
 
     def _go_back(self, tables: Tables) -> None:

@@ -26,6 +26,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NoReturn, TypeVar
 
+from viewlet.algebra.functions import FUNCTIONS
+from viewlet.algebra.functions.calendar import EPOCH, MICROSECONDS_PER_DAY
 from viewlet.algebra.query import (
     Bind,
     Compare,
@@ -45,10 +47,8 @@ from viewlet.algebra.query import (
 )
 from viewlet.algebra.terms import (
     COMPARISONS,
-    EPOCH,
     FALSE,
     INFIX,
-    MICROSECONDS_PER_DAY,
     NULL,
     OPERATORS,
     TRUE,
@@ -318,9 +318,7 @@ def _takes(name: str, arguments: int) -> bool:
             return arguments > 1
         case "case":
             return arguments % 2 == 1
-        case "add_months":
-            return arguments == 2
-    return arguments == 1
+    return FUNCTIONS[name].fits(arguments) if name in FUNCTIONS else arguments == 1
 
 
 def _moment(kind: str, moment: dt.datetime) -> Const:

@@ -87,7 +87,7 @@ def _columns(result: Result, env: Env) -> Key:
 def _cell(result: Result, column: ResultColumn, env: Env) -> Scalar:
     try:
         return evaluate_term(column.term, env)
-    except OverflowError as error:
+    except (OverflowError, ValueError) as error:
         raise OutOfRangeError(f"{result.name}.{column.name}: {error}") from None
 
 

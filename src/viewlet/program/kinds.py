@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from viewlet.algebra.functions import FUNCTIONS
+from viewlet.algebra.functions.base import Function, ValueKind
 from viewlet.algebra.terms import COMPARISONS, Const, Op, Term, Var
 from viewlet.schema import Type
 
@@ -126,6 +128,8 @@ def _operator_kind(name: str, args: list[Kind]) -> Kind:
         return either(args)
     if NULL in args:
         return NULL
+    if name in FUNCTIONS:
+        return given_kind(FUNCTIONS[name], args)
     match name:
         case "*":
             return times(args)
@@ -135,11 +139,27 @@ def _operator_kind(name: str, args: list[Kind]) -> Kind:
             return REAL
         case "double":
             return DOUBLE
-        case "add_months":
-            return Exact(0, 63)
         case "abs":
             return plus([args[0], args[0]]) if isinstance(args[0], Exact) else args[0]
     raise Unfit(f"no kind for {name}")
+
+
+_FUNCTION_KINDS: dict[ValueKind, Kind] = {"text": TEXT, "boolean": BOOLEAN, "integer": COUNT, "double": DOUBLE}
+
+
+def given_kind(function: Function, args: list[Kind]) -> Kind:
+    """The kind of what a function gives."""
+    return _FUNCTION_KINDS[function.gives] if function.gives != "same" else _same_kind(function, args)
+
+
+def taken_kinds(function: Function, args: list[Kind]) -> list[Kind]:
+    """The kinds as which a function takes its arguments."""
+    same = _same_kind(function, args)
+    return [_FUNCTION_KINDS.get(word, same) for word in function.kinds(len(args))]
+
+
+def _same_kind(function: Function, args: list[Kind]) -> Kind:
+    return either([a for word, a in zip(function.kinds(len(args)), args, strict=True) if word == "same"])
 
 
 def times(kinds: list[Kind]) -> Kind:

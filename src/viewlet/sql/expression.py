@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from viewlet.algebra.functions.calendar import MICROSECONDS_PER_DAY
 from viewlet.algebra.query import outputs
-from viewlet.algebra.terms import FALSE, MICROSECONDS_PER_DAY, NULL, TRUE, ZERO_TERM, Const, Term, Var, free, op
+from viewlet.algebra.terms import FALSE, NULL, TRUE, ZERO_TERM, Const, Term, Var, can_fail, free, op
 from viewlet.errors import SqlError, shortened
 from viewlet.schema import BIGINT, BOOLEAN, DATE, DOUBLE, Type
 from viewlet.sql.ddl import data_type
@@ -262,10 +263,10 @@ def _shifted(node: exp.Expr, moment: exp.Expr, by: exp.Interval, scope: Scope, s
         raise scope.session.source.error(node, f"cannot add an INTERVAL to {an(start)}", hint)
     months, microseconds = interval(scope.session.source, by)
     _check_shift(node, scope, months * LONGEST_SHIFT // _LONGEST_IN_MONTHS + microseconds // MICROSECONDS_PER_DAY)
-    try:
-        return shift(start, sign * months, sign * microseconds)
-    except (ValueError, OverflowError):
-        raise scope.session.source.unsupported(node, NO_SUCH_DAY, "use a shorter INTERVAL") from None
+    shifted = shift(start, sign * months, sign * microseconds)
+    if can_fail(shifted.term) and not free(shifted.term):  # else the constant were folded
+        raise scope.session.source.unsupported(node, NO_SUCH_DAY, "use a shorter INTERVAL")
+    return shifted
 
 
 def _mismatch(node: exp.Expr, scope: Scope, symbol: str, left: Expr, right: Expr) -> Exception:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from viewlet.algebra.terms import MICROSECONDS_PER_DAY
+from viewlet.algebra.functions.calendar import MICROSECONDS_PER_DAY
 from viewlet.errors import shortened
 from viewlet.sql.source import Source
 

@@ -8,7 +8,8 @@ import re
 from dataclasses import replace
 from fractions import Fraction
 
-from viewlet.algebra.terms import EPOCH, MICROSECONDS_PER_DAY, Const, Op, Term, date, nearest_double, number, timestamp
+from viewlet.algebra.functions.calendar import EPOCH, MICROSECONDS_PER_DAY
+from viewlet.algebra.terms import Const, Op, Term, date, nearest_double, number, timestamp
 from viewlet.schema import BIGINT, DATE, DOUBLE, INTEGER, TIMESTAMP, VARCHAR, Type, decimal
 from viewlet.sql.expr import Expr, constant, rounded, strict
 

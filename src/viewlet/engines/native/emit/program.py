@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from textwrap import indent
 
+from viewlet.algebra.functions import FUNCTIONS
 from viewlet.algebra.query import Query, Value, children
 from viewlet.algebra.remembered import forget
 from viewlet.algebra.terms import Const, Op, Term
@@ -53,7 +54,7 @@ HEAD = """\
 
 namespace viewlet {{
 """
-INCLUDES = ("program", "ordered", "watch", "terms")  # in the order in which they build on each other
+INCLUDES = ("program", "ordered", "watch", "terms")  # in the order in which they build on each other; functions follow
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def native(program: Program, watched: Watched = UNWATCHED) -> Native:
     functions += watching.functions
     functions += [_order(m) for m in found.maps if m.orders]
     parts = [
-        _head(sum(f.lookups for f in functions), found.includes | watching.includes),
+        _head(sum(f.lookups for f in functions), found.includes | watching.includes | triggers.terms.headers),
         *(row_struct(r, rows[r.name]) for r in program.relations),
         *(map_types(m) for m in found.maps),
         *(order_types(m, order) for m in found.maps for order in m.orders.values()),
@@ -153,8 +154,9 @@ def _insert_and_delete(program: Program) -> dict[str, tuple[Trigger, Trigger]]:
 
 
 def _head(lookups: int, needed: frozenset[str]) -> str:
-    includes = [f'#include "{header}.hpp"' for header in INCLUDES if header in {"program", "terms"} | needed]
-    head = HEAD.format(includes="\n".join(includes))
+    headers = {"program", "terms"} | needed
+    ordered = [*(header for header in INCLUDES if header in headers), *sorted(headers.difference(INCLUDES))]
+    head = HEAD.format(includes="\n".join(f'#include "{header}.hpp"' for header in ordered))
     return COMPACT + head if lookups > MANY_LOOKUPS else head
 
 
@@ -232,7 +234,7 @@ def _order_member(found: MapLayout, order: OrderLayout) -> str:
 def _forgets_texts(program: Program, found: Layout) -> bool:
     """Whether every text in a view is in a row, too, and so may be forgotten with the rows.
 
-    A text that a query itself names is in no row, and a view cache keeps the texts that it was asked for.
+    A text that a query itself names or computes is in no row, and a view cache keeps the texts that it was asked for.
     """
     cached = any(m.inputs and any(f.kind == TEXT for f in m.key) for m in found.maps)
     return not cached and not any(_names_text(view.definition) for view in program.views)
@@ -248,6 +250,8 @@ def _has_text(term: Term) -> bool:
     match term:
         case Const(_, kind):
             return kind in ("string", "date", "timestamp")  # a date is no text: with one, more is kept than must be
+        case Op(name, _) if name in FUNCTIONS:
+            return FUNCTIONS[name].gives == "text"
         case Op(_, args):
             return any(map(_has_text, args))
     return False
