@@ -24,6 +24,12 @@ def _starts_with(node: exp.Expr, scope: Scope) -> Expr:
     return strict("starts_with", BOOLEAN, *(text(n, scope, "starts_with") for n in (node.this, node.expression)))
 
 
+@translates(exp.Chr)
+def _chr(node: exp.Expr, scope: Scope) -> Expr:
+    (code,) = node.expressions
+    return strict("chr", VARCHAR, expression(code, scope))
+
+
 @translates(exp.Length)
 def _length(node: exp.Expr, scope: Scope) -> Expr:
     return strict("length", BIGINT, text(node.this, scope, "length"))

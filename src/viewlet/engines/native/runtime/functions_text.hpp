@@ -20,4 +20,24 @@ inline i64 length(const Texts& texts, Text text) {
     return count;
 }
 
+// -- characters
+
+// Writes a code point in UTF-8 and returns its length.
+inline u32 put_character(char* to, u32 code) {
+    if (code < 0x80) return to[0] = char(code), 1;
+    u32 more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+    to[0] = char((0xf00 >> more) | code >> 6 * more);
+    for (u32 i = 1; i <= more; ++i) to[i] = char(0x80 | (code >> 6 * (more - i) & 0x3f));
+    return more + 1;
+}
+
+inline Text chr(Faults& faults, u32 view, Texts& texts, i64 code) {
+    if (unlikely(code < 0 || code >= 0x110000 || (0xd800 <= code && code < 0xe000))) {
+        faults.refuse(view, "a number is not the number of a character");
+        return {};
+    }
+    char written[4];
+    return texts.intern(written, put_character(written, u32(code)));
+}
+
 }  // namespace viewlet
