@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from viewlet.algebra.functions.base import Function
 
+
 def character(code: int) -> str:
     """chr(n)"""
     if not 0 <= code < 0x110000 or 0xD800 <= code < 0xE000:
