@@ -196,6 +196,8 @@ WRONG_STATEMENTS = [
     ('CREATE TABLE ‸"my table" (a INTEGER)', "a name was expected here", "letters"),
     ("CREATE ‸TABLE", "a name was expected here", "letters"),
     ("CREATE STREAM ‸and (a INTEGER)", "a name was expected here, and and is a keyword", 'quote it: "and"'),
+    ("CREATE STREAM function ‸(a INTEGER)", "syntax error near '(': something is missing", "a keyword in quotes"),
+    ("CREATE STREAM x (map ‸INTEGER)", "syntax error near 'INTEGER': expecting (", "a keyword in quotes"),
     ("CREATE STREAM ‸x", "stream x has no columns", "list them"),
     ("CREATE STREAM ‸x ()", "stream x has no columns", "list them"),
     ('CREATE STREAM x (a INTEGER, ‸"b c" INTEGER)', "'b c' cannot name a column", "letters"),

@@ -87,6 +87,30 @@ UNION SELECT qux(a), b, a FROM r;
     assert caught.value.message in {f.message for f in found.findings}
 
 
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (
+            "SELECT foo(b) AS x, median(r.a) AS m FROM r, r y WHERE bar(r.a) = 1",
+            ["the function FOO", "column b is ambiguous", "the aggregate MEDIAN", "the function BAR"],
+        ),
+        ("SELECT foo(r.a) AS x, count(*) AS n FROM r, r y GROUP BY b", ["the function FOO", "column b is ambiguous"]),
+        (
+            "SELECT d + INTERVAL '1 day 2 hours' AS x, foo(a) AS y FROM r WHERE d > d - INTERVAL '02:03'",
+            ["INTERVAL '1 day 2 hours'", "the function FOO", "INTERVAL '02:03'"],
+        ),
+        ("SELECT d + INTERVAL '1' h AS x, foo(a) AS y FROM r", ["h, a name, for the unit", "the function FOO"]),
+        ("SELECT d + INTERVAL '1/2' DAY AS x, foo(a) AS y FROM r", ["INTERVAL '1/2' is not", "the function FOO"]),
+    ],
+)
+def test_neither_an_ambiguous_name_in_a_group_nor_an_interval_hides_the_rest(query: str, expected: list[str]) -> None:
+    stream = "CREATE STREAM r (a BIGINT NOT NULL, b BIGINT NOT NULL, d DATE);\n"
+    (found,) = check(f"{stream}CREATE MATERIALIZED VIEW v AS {query};")
+    assert len(found.findings) == len(expected)
+    for finding, message in zip(found.findings, expected, strict=True):
+        assert finding.message.startswith(message)
+
+
 def test_what_comes_of_a_refusal_is_no_refusal() -> None:
     """A date that is refused is not besides a thing that no INTERVAL can be added to."""
     script = STREAM + "CREATE MATERIALIZED VIEW v AS SELECT sum(foo(a) + INTERVAL '1' DAY) AS s FROM r GROUP BY foo(a);"

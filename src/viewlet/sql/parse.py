@@ -90,8 +90,8 @@ def _parse_statement(source: Source, tokens: list[Token]) -> Statement:
     text = source.text[tokens[0].start : tokens[-1].end + 1]
     if kind == "VIEW":
         columns, query = _view_head(source, tokens)
-        check_intervals(source, query)
-        return Statement(kind, place.text.lower(), place, _tree(source, query, source.text), text, (), columns)
+        tree = _tree(source, check_intervals(source, query), source.text)
+        return Statement(kind, place.text.lower(), place, tree, text, (), columns)
     first = _with_clause(tokens)
     options = tuple(_options(source, tokens[first:]))
     tree = _tree(source, [tokens[0], _as_table(tokens[1]), *tokens[2:first]], source.text)
@@ -223,7 +223,9 @@ def _syntax_error(source: Source, error: ParseError) -> SqlError:
     near = f" near {word!r}" if word.strip() else ""
     why = str(found.get("description") or error).rstrip(".").lower()
     hint = "check the spelling of the keywords, the commas and the parentheses before this place"
-    if "<token" in why:  # sqlglot's own account of one
+    hint += ', and put a name that is a keyword in quotes: "insert"'
+    if "<token" in why and PLAIN_NAME.fullmatch(word):
         why, hint = f"a name was expected here, and {word} is a keyword", f'choose another name, or quote it: "{word}"'
-    message = f"syntax error{near}: {'something is missing' if '<class' in why else why}"
+    is_internal = "<token" in why or "<class" in why  # sqlglot's own account of what it has read
+    message = f"syntax error{near}: {'something is missing' if is_internal else why}"
     return SqlError(message, source=source.text, line=line, column=column, hint=hint)

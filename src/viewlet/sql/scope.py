@@ -106,12 +106,18 @@ class Scope:
 
     def own(self, node: exp.Column) -> Field | None:
         """The column of this FROM clause that ``node`` names, if any."""
-        table, name = node.table.lower(), node.name.lower()
-        found = [f for f in self.fields if f.name == name and f.is_in(table)]
+        found = self._called(node)
         if len(found) > 1:
-            choices = " or ".join(f"{f.table}.{name}" for f in found)
-            raise self.session.source.error(node, f"column {name} is ambiguous", f"write {choices}")
+            choices = " or ".join(f"{f.table}.{f.name}" for f in found)
+            raise self.session.source.error(node, f"column {node.name.lower()} is ambiguous", f"write {choices}")
         return found[0] if found else None
+
+    def has(self, node: exp.Column) -> bool:
+        """Whether ``node`` names a column of this FROM clause, or several, which is for :meth:`own` to refuse."""
+        return bool(self._called(node))
+
+    def _called(self, node: exp.Column) -> list[Field]:
+        return [f for f in self.fields if f.name == node.name.lower() and f.is_in(node.table.lower())]
 
     def column(self, node: exp.Column) -> Expr:
         scope: Scope | None = self

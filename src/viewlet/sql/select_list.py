@@ -98,7 +98,7 @@ def _group_item(node: exp.Expr, scope: Scope, items: list[tuple[str, exp.Expr]])
             source = scope.session.source
             source.refuse(source.error(node, f"there is no SELECT item {shortened(node.this)}", hint))
         return places.get(node.this, exp.Null())
-    if isinstance(node, exp.Column) and not node.table and scope.own(node) is None:
+    if isinstance(node, exp.Column) and not node.table and not scope.has(node):
         return next((item for name, item in items if name == node.name.lower()), node)
     return node
 
