@@ -236,6 +236,10 @@ def _result_lines(result: Result, program: Program) -> Iterator[str]:
         yield f"  {e.var} := {e.end} {e.key} of {_defined(e.query, program, 6 + len(e.var))}"
     if result.having is not None:
         yield f"  having {result.having.text}"
+    for o in result.order:
+        yield f"  order{' descending' * o.descending}{' nulls first' * o.nulls_first} by {o.term.text}"
+    if result.is_cut:
+        yield f"  the first {'rows' if result.limit is None else result.limit} after {result.offset}"
     for column in result.columns:
         yield f"  column {column.name} {column.type} := {column.term.text}"
 

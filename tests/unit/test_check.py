@@ -76,9 +76,7 @@ UNION SELECT qux(a), b, a FROM r;
         (4, "%"),
         (5, "the function BAR"),
         (5, "the function BAZ"),
-        (5, "LIMIT"),
         (6, "the aggregate STDDEV"),
-        (6, "ORDER BY"),
         (7, "UNION"),
         (7, "the function QUX"),
     ]

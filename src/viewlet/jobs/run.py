@@ -83,6 +83,7 @@ class LocalRun:
         self._relations = translated.relations
         self._sources = sources_of(self._relations)
         self.views = tuple(result.name for result in translated.results)
+        self._ordered = frozenset(result.name for result in translated.results if result.order)
         self._db: Database = connect(strategy=options.strategy, dialect=options.dialect, wait_native=True)
         self._db.execute(script)
 
@@ -100,7 +101,8 @@ class LocalRun:
 
     def rows(self, view: str, at_most: int | None = None) -> list[Row]:
         rows = self._db.view(view).rows()
-        return rows if at_most is None else sorted(rows, key=str)[:at_most]
+        shown = rows if at_most is None or view in self._ordered else sorted(rows, key=str)
+        return shown[:at_most]
 
     def live_rows(self) -> Mapping[str, list[pa.Table]]:
         return local.live_rows(self._relations, self._sources)
@@ -117,6 +119,7 @@ class SparkRun:
         translated = translate(script, options.dialect)
         sources = sources_of(translated.relations)
         self.views = tuple(result.name for result in translated.results)
+        self._ordered = frozenset(result.name for result in translated.results if result.order)
         self._scratch = tempfile.TemporaryDirectory(prefix="viewlet-run-")
         try:
             self._spark = _silent_session(options.master)
@@ -170,7 +173,8 @@ class SparkRun:
 
     def rows(self, view: str, at_most: int | None = None) -> list[Row]:
         frame = self._views[view]
-        frame = frame if at_most is None else frame.orderBy(*frame.columns).limit(at_most)
+        shown = frame if at_most is None or view in self._ordered else frame.orderBy(*frame.columns)
+        frame = shown if at_most is None else shown.limit(at_most)
         return [tuple(row) for row in frame.collect()]
 
     def live_rows(self) -> Mapping[str, list[pa.Table]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -59,12 +59,34 @@ def referee() -> Any:
     return duckdb
 
 
-def _create(view: Statement, columns: Iterable[str], dialect: Dialect) -> str:
+def _create(view: Statement, columns: Sequence[str], dialect: Dialect) -> str:
     """Later views may read this one, by our names of its columns."""
-    query = view.tree.sql(dialect="duckdb")
+    query = in_full_order(view.tree, len(columns)).sql(dialect="duckdb")
     names = ", ".join(exp.to_identifier(name, quoted=True).sql("duckdb") for name in columns)
     select = query if dialect == "sql" else sum_of_nothing_is_zero(query)
     return f'CREATE VIEW "{view.name}" ({names}) AS {select}; SELECT * FROM "{view.name}"'
+
+
+def in_full_order(query: exp.Expr, width: int) -> exp.Expr:
+    """A query that leaves rows out chooses among equal ones as a view does: by the columns, one after the other."""
+    around = query
+    while isinstance(query, exp.Subquery):
+        query = query.this
+    parts = {p: _copied(around.args.get(p) or query.args.get(p)) for p in ("order", "limit", "offset")}
+    if not (parts["limit"] or parts["offset"]):
+        return around
+    given = list(parts["order"].expressions) if parts["order"] else []
+    columns = [exp.Ordered(this=exp.Literal.number(i + 1), nulls_first=False) for i in range(width)]
+    is_whole = any(isinstance(node.this, exp.Var) for node in given)  # ORDER BY ALL stands alone
+    query = query.copy()
+    query.set("order", exp.Order(expressions=[node.copy() for node in given] + ([] if is_whole else columns)))
+    for part in ("limit", "offset"):
+        query.set(part, parts[part])
+    return query
+
+
+def _copied(node: exp.Expr | None) -> exp.Expr | None:
+    return node and node.copy()
 
 
 def difference(ours: Iterable[Row], theirs: Iterable[Row]) -> str | None:

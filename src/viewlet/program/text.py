@@ -26,6 +26,7 @@ from viewlet.program.trigger import (
     End,
     Event,
     Extreme,
+    Order,
     Program,
     Result,
     ResultColumn,
@@ -125,6 +126,12 @@ def _result_lines(r: Result) -> Iterator[str]:
         yield f"having {r.having.text}"
     if not r.distinct:
         yield "as often as counted"
+    for o in r.order:
+        yield f"order{' descending' * o.descending}{' nulls first' * o.nulls_first} by {o.term.text}"
+    if r.limit is not None:
+        yield f"limit {r.limit}"
+    if r.offset:
+        yield f"offset {r.offset}"
     if r.sql:
         yield f"sql {string(r.sql).text}"
 
@@ -278,9 +285,19 @@ class ProgramReader(Reader):
         extremes = tuple(self.while_next(("extreme",), self.extreme))
         having = self.line(self.term) if self.take("having") else None
         distinct = not self.take("as", "often", "as", "counted", ";")
+        order = tuple(self.while_next(("order",), self.order))
+        limit = self.line(self.whole) if self.take("limit") else None
+        offset = self.line(self.whole) if self.take("offset") else 0
         sql = self.optional_string("sql")
         self.expect("}")
-        return Result(name, columns, rows, lookups, having, distinct, sql, extremes)
+        return Result(name, columns, rows, lookups, having, distinct, sql, extremes, order, limit, offset)
+
+    def order(self) -> Order:
+        """``order descending nulls first by x;``"""
+        self.expect("order")
+        descending, nulls_first = self.take("descending"), self.take("nulls", "first")
+        self.expect("by")
+        return Order(self.line(self.term), descending, nulls_first)
 
     def result_column(self) -> ResultColumn:
         self.expect("column")

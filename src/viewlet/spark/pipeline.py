@@ -88,6 +88,7 @@ def pipeline_of(script: str, cells: int, strategy: str, dialect: Dialect) -> Pip
             raise Error("the script has no view to maintain: add CREATE MATERIALIZED VIEW … AS SELECT …")
         for result in translated.results:
             _check_types(result)
+            _check_order(result)
         grid, program, merge = _cut(translated, cells, strategy)
     relations = {r.name: r for r in translated.relations}
     results = {r.name: r for r in translated.results}
@@ -102,6 +103,11 @@ def _check_types(result: Result) -> None:
             raise Error(
                 f"{result.name}.{column.name} is {column.type}, wider than Spark's DECIMAL(38): cast it in the view"
             )
+
+
+def _check_order(result: Result) -> None:
+    if any(result.column_of(order) is None for order in result.order):
+        raise Error(f"{result.name} is ordered by what it does not show, which a DataFrame cannot be: select it too")
 
 
 def _cut(script: Script, cells: int, strategy: str) -> tuple[Grid, Program, Merge | None]:

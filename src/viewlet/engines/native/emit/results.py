@@ -41,7 +41,7 @@ def reader(triggers: Triggers, result: Result) -> Code | None:
         nest.statement(block, {}, lambda steps, scope, _: _row(nest, triggers.terms, result, steps[0], scope))
     except Unfit:
         return None
-    return nest.code()
+    return None if result.order else nest.code()
 
 
 def _is_looked_up(triggers: Triggers, result: Result) -> bool:
