@@ -149,13 +149,31 @@ _FUNCTION_KINDS: dict[ValueKind, Kind] = {"text": TEXT, "boolean": BOOLEAN, "int
 
 def given_kind(function: Function, args: list[Kind]) -> Kind:
     """The kind of what a function gives."""
-    return _FUNCTION_KINDS[function.gives] if function.gives != "same" else _same_kind(function, args)
+    match function.gives:
+        case "same":
+            return _same_kind(function, args)
+        case "last":
+            return args[-1]
+        case "number":
+            return _exact(function.places, _bits_of(function, args))
+        case known:
+            return _FUNCTION_KINDS[known]
+
+
+def _bits_of(function: Function, args: list[Kind]) -> int:
+    """Of the number that a function gives: where the function takes none, as many as there can be."""
+    taken = args[0]
+    if function.takes[0] != "number" or not isinstance(taken, Exact):
+        return WIDEST
+    dropped = int((taken.scale - function.places) * DIGIT_BITS)
+    return max(taken.bits - dropped, 1) + 1 if dropped > 0 else scaled_bits(taken, function.places) + 1
 
 
 def taken_kinds(function: Function, args: list[Kind]) -> list[Kind]:
     """The kinds as which a function takes its arguments."""
     same = _same_kind(function, args)
-    return [_FUNCTION_KINDS.get(word, same) for word in function.kinds(len(args))]
+    words = function.kinds(len(args))
+    return [a if w == "number" else _FUNCTION_KINDS.get(w, same) for w, a in zip(words, args, strict=True)]
 
 
 def _same_kind(function: Function, args: list[Kind]) -> Kind:

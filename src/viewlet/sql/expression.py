@@ -96,7 +96,8 @@ def expression(node: exp.Expr, scope: Scope) -> Expr:
 
 def _look_inside(node: exp.Expr, scope: Scope) -> None:
     """Note what is wrong with the arguments of a function or operator that is refused itself."""
-    if type(node) in RULES or not isinstance(node, (exp.Func, exp.Binary, exp.Unary)) or isinstance(node, _CLOSED):
+    is_known = type(node) in RULES and not isinstance(node, exp.Anonymous)
+    if is_known or not isinstance(node, (exp.Func, exp.Binary, exp.Unary)) or isinstance(node, _CLOSED):
         return
     for part in node.iter_expressions():
         if isinstance(part, (exp.Column, exp.Func, exp.Binary, exp.Unary)) and not isinstance(part, _INNER):

@@ -27,8 +27,6 @@ NODES: dict[type[exp.Expr], tuple[str, str]] = {
     exp.SimilarTo: ("SIMILAR TO", _BEFORE),
     exp.RegexpLike: ("a regular expression", _BEFORE),
     exp.DPipe: ("||", _BEFORE),
-    exp.Mod: ("%", "the operators are + - * /"),
-    exp.IntDiv: ("//", "the operators are + - * /"),
     exp.NullSafeEQ: ("IS NOT DISTINCT FROM", "write COALESCE(x = y, x IS NULL AND y IS NULL)"),
     exp.NullSafeNEQ: ("IS DISTINCT FROM", "write COALESCE(x <> y, (x IS NULL) <> (y IS NULL))"),
     exp.TryCast: ("TRY_CAST", "only casts that cannot fail work, and those are written CAST"),

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from viewlet.algebra.functions.base import Function
 from viewlet.algebra.functions.calendar import CALENDAR
+from viewlet.algebra.functions.casts import CASTS
+from viewlet.algebra.functions.moments import MOMENTS
+from viewlet.algebra.functions.numbers import NUMBERS
 from viewlet.algebra.functions.text import TEXT
 
-FUNCTIONS: dict[str, Function] = {f.name: f for f in (*CALENDAR, *TEXT)}
+FUNCTIONS: dict[str, Function] = {f.name: f for f in (*CALENDAR, *NUMBERS, *MOMENTS, *CASTS, *TEXT)}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-ValueKind = Literal["text", "boolean", "integer", "double", "same"]
+ValueKind = Literal["text", "boolean", "integer", "double", "number", "same", "last"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,12 +15,17 @@ class Function:
 
     ``meaning`` takes and gives exact scalars. ``takes`` has the kind of each argument; where ``many``, the last one
     stands for any number of arguments, at least one. An ``integer`` has 63 bits. ``same`` is the common kind of all
-    arguments that are so declared, in whose units the function computes (it must commute with powers of ten).
+    arguments that are so declared, in whose units the function computes (it must commute with powers of ten). A
+    ``number`` is exact, of any scale: C++ gets its units and then its scale. One that is given has at most ``places``
+    places, and ``last`` is the kind of the last argument: C++ gets the type of these as a template argument, and the
+    ``places`` after all else.
 
     ``can_fail``: the function raises ``ValueError`` or ``OverflowError`` for some values. ``can_be_null``: it gives
     NULL for some values that are not. ``header`` is the header of the native runtime that has the C++ function of the
     same name; "": every program includes it. That function takes ``faults`` and the view where it can fail, ``texts``
-    where it takes or gives a text, and then the arguments.
+    where it takes or gives a text, and then the arguments. ``cpp`` is its name if that is another one.
+
+    ``rises``: the function never falls as its first argument grows and the others stay.
     """
 
     name: str
@@ -31,6 +36,9 @@ class Function:
     many: bool = False
     can_fail: bool = False
     can_be_null: bool = False
+    places: int = 0
+    rises: bool = False
+    cpp: str = ""
 
     def fits(self, arguments: int) -> bool:
         """Whether the function takes so many arguments."""

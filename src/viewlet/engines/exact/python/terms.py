@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from viewlet.algebra.functions import FUNCTIONS
+from viewlet.algebra.functions.base import Function
 from viewlet.algebra.terms import (
     COMPARISONS,
     LAZY,
@@ -164,8 +165,7 @@ class Terms:
         if NULL in kinds:
             return Text("None", NULL)
         if name in FUNCTIONS:
-            taken = [a.to(kind, plain) for a, kind in zip(args, taken_kinds(FUNCTIONS[name], kinds), strict=True)]
-            return Text(_call(name, taken, plain), given_kind(FUNCTIONS[name], kinds))
+            return _function(FUNCTIONS[name], args, plain)
         if name in ("+", "-"):
             kind = plus(kinds)
             return Text(_call(name, [a.to(kind, plain) for a in args], plain), kind, plain)
@@ -223,6 +223,22 @@ def _factor(factor: Text, product: Kind, plain: bool) -> str:
 def comparable(kinds: list[Kind]) -> Kind:
     """The greatest scale: units compare as numbers do."""
     return max(kinds, key=_scale)
+
+
+def _function(function: Function, args: list[Text], plain: bool) -> Text:
+    """A call. Where a scale is the function's own affair, it takes and gives the numbers themselves."""
+    kinds = [a.kind for a in args]
+    taken = [
+        REAL if w == "number" else k
+        for w, k in zip(function.kinds(len(args)), taken_kinds(function, kinds), strict=True)
+    ]
+    text = _call(function.name, [a.to(kind, plain) for a, kind in zip(args, taken, strict=True)], plain)
+    given = given_kind(function, kinds)
+    if function.gives == "number":
+        text = Text(text, REAL).to(given, plain and not function.can_be_null)
+    elif function.gives == "last":
+        text = Text(text, taken[-1]).to(given, plain and not function.can_be_null)
+    return Text(text, given)
 
 
 def _call(name: str, args: list[str], plain: bool, lazily: bool = False) -> str:

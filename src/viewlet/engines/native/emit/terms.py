@@ -10,7 +10,19 @@ from viewlet.algebra.functions.base import Function
 from viewlet.algebra.query import Compare
 from viewlet.algebra.terms import COMPARISONS, Const, Op, Scalar, Term, Var, constants
 from viewlet.engines.native.emit.numbers import Numbers
-from viewlet.engines.native.emit.values import Cpp, Listed, Scope, integer, lifted, made, of, real, value_of, width
+from viewlet.engines.native.emit.values import (
+    Cpp,
+    Listed,
+    Scope,
+    integer,
+    lifted,
+    made,
+    of,
+    real,
+    type_of,
+    value_of,
+    width,
+)
 from viewlet.loops.steps import Factor, Product
 from viewlet.program.kinds import (
     BOOLEAN,
@@ -110,9 +122,13 @@ class Terms(Numbers):
             self.headers.add(function.header)
         kinds = [a.kind for a in args]
         taken = [self.to(a, kind) for a, kind in zip(args, taken_kinds(function, kinds), strict=True)]
-        given = ["faults", self.view] * function.can_fail + ["texts"] * function.is_of_texts
-        text = f"{function.name}({', '.join([*given, *(a.text for a in taken)])})"
         kind, optional = given_kind(function, kinds), function.can_be_null
+        given = ["faults", self.view] * function.can_fail + ["texts"] * function.is_of_texts
+        for a, word in zip(taken, function.kinds(len(args)), strict=True):
+            given += [a.text, *([str(a.kind.scale)] if word == "number" and isinstance(a.kind, Exact) else [])]
+        given += [str(function.places)] * (function.gives == "number")
+        template = f"<{type_of(kind)}>" if function.gives in ("number", "last") else ""
+        text = f"{function.cpp or function.name}{template}({', '.join(given)})"
         return made(text, kind, *taken, optional=optional, can_fail=function.can_fail)
 
     def member(self, value: Cpp, listed: frozenset[Scalar]) -> Cpp:
