@@ -100,6 +100,16 @@ class Source:
             depth = max(depth, 0)
         return at
 
+    def has_comma(self, called: Token) -> bool:
+        """Whether the call of a function has a list of arguments."""
+        at, depth = self.tokens.index(called), 0
+        for token in self.tokens[at + 1 :]:
+            kind = token.token_type
+            depth += (kind in _OPENING) - (kind in _CLOSING)
+            if depth <= 0 or (depth == 1 and kind == TokenType.COMMA):
+                return depth == 1
+        return False
+
     def has_word(self, word: str) -> bool:
         return any(token.text.upper() == word.upper() for token in self.tokens)
 

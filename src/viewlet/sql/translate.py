@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from viewlet.errors import TOO_DEEP, TOO_DEEP_HINT, SqlError
 from viewlet.program.trigger import Script
-from viewlet.sql import functions_number, functions_text, subquery  # noqa: F401  their rules register themselves
+from viewlet.sql import functions_number, functions_text, like, subquery  # noqa: F401  their rules register themselves
 from viewlet.sql.ddl import relation
 from viewlet.sql.parse import parse
 from viewlet.sql.result import result

@@ -22,11 +22,8 @@ NODES: dict[type[exp.Expr], tuple[str, str]] = {
         "put the condition inside: SUM(CASE WHEN condition THEN x END), "
         "or COUNT(CASE WHEN condition THEN 1 END) for COUNT(*)",
     ),
-    exp.Like: ("LIKE", "a prefix is a range: for x LIKE 'ab%' write x >= 'ab' AND x < 'ac'"),
-    exp.ILike: ("ILIKE", _BEFORE),
     exp.SimilarTo: ("SIMILAR TO", _BEFORE),
     exp.RegexpLike: ("a regular expression", _BEFORE),
-    exp.DPipe: ("||", _BEFORE),
     exp.NullSafeEQ: ("IS NOT DISTINCT FROM", "write COALESCE(x = y, x IS NULL AND y IS NULL)"),
     exp.NullSafeNEQ: ("IS DISTINCT FROM", "write COALESCE(x <> y, (x IS NULL) <> (y IS NULL))"),
     exp.TryCast: ("TRY_CAST", "only casts that cannot fail work, and those are written CAST"),
@@ -49,17 +46,13 @@ _EXPRESSIONS = "use comparisons, + - * /, CASE, COALESCE, NULLIF and ABS"
 _WRAPPERS = (exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)  # around an aggregate
 # what is written for a node; of several, the first that is there
 _SPELLED: dict[type[exp.Expr], tuple[str, ...]] = {
-    exp.Like: ("~~",),
-    exp.ILike: ("~~*",),
     exp.Pow: ("**", "^"),
     exp.BitwiseAnd: ("&",),
     exp.BitwiseOr: ("|",),
     exp.BitwiseLeftShift: ("<<",),
     exp.BitwiseRightShift: (">>",),
     exp.BitwiseNot: ("~",),
-    exp.StartsWith: ("^@",),
     exp.Glob: ("GLOB",),
-    exp.Escape: ("ESCAPE",),
     exp.Collate: ("COLLATE",),
     exp.JSONExtract: ("->",),
     exp.JSONExtractScalar: ("->>",),

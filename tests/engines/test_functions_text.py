@@ -1,0 +1,102 @@
+"""Functions of texts against DuckDB: every engine, after every event, over texts that are hard to cut."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+import viewlet
+from tests.engines.conformance import Case, agree
+from tests.oracle.oracle import Row
+from viewlet.algebra.functions.case_mapping import LOWER, UPPER
+from viewlet.workloads.streams import Event
+
+SCHEMA = """
+CREATE STREAM r (s VARCHAR, t VARCHAR, u VARCHAR NOT NULL, n INTEGER NOT NULL, m BIGINT);
+CREATE STREAM q (t VARCHAR NOT NULL, k INTEGER);
+"""
+
+TESTS = """
+starts_with(s, t) / ends_with(s, t) / suffix(u, t) / prefix(s, u) / s ^@ t / contains(s, t) / contains(u, 'b')
+s LIKE t / s NOT LIKE t / u LIKE t / s ILIKE t / s NOT ILIKE t / s LIKE t ESCAPE '!' / u LIKE 'a%' / s LIKE '%b' / s ~~ '%b%'
+s LIKE 'a_%' / s LIKE 'ab' / s NOT LIKE 'ab' / u LIKE '%' / s LIKE '%%' / s LIKE '' / u LIKE '_' / s LIKE '__%b'
+s LIKE 'a!%%' ESCAPE '!' / s LIKE '%!_%' ESCAPE '!' / u LIKE '!%' ESCAPE '!' / s LIKE 'x!' ESCAPE '!' / s LIKE 'a\\%'
+s ILIKE 'É%' / s ILIKE 'AB' / s NOT ILIKE '%É' / s ILIKE 'a!%%' ESCAPE '!' / upper(u) = upper(s) / s LIKE '%a%b%'
+"""
+NUMBERS = """
+length(s) / len(u) / char_length(s) / strlen(s) / ascii(s) / unicode(s) / ord(u) / position(t IN s) / strpos(s, t)
+instr(u, t) / length(s || t) / length(upper(s))
+"""
+TEXTS = """
+upper(s) / lower(s) / ucase(u) / lcase(t) / trim(s) / ltrim(s) / rtrim(u) / trim(s, t) / ltrim(s, t) / rtrim(u, t)
+trim(BOTH 'a' FROM s) / trim(LEADING 'aé' FROM s) / trim(TRAILING 'é' FROM u) / substring(s, n) / substring(s, n, m)
+substr(u, m, n) / substring(s FROM n FOR 2) / substring(u FOR 2) / substring(s, 2, 3) / left(s, n) / right(s, n)
+left(u, m) / right(u, m) / left(s, 2) / replace(s, t, 'xy') / replace(s, 'a', t) / replace(u, '', t)
+split_part(s, t, n) / split_part(u, 'a', m) / split_part(s, '', n) / lpad(s, n, 'xé') / rpad(u, n, 'éx') / repeat(s, n)
+s || t / u || '-' || t / concat(s, t) / concat(s) / concat_ws(', ', s, t, u) / concat_ws(t, s, u) / concat_ws('-', s)
+CASE WHEN s LIKE 'a%' THEN upper(s) ELSE lower(t) END / coalesce(t, upper(u)) / chr(CASE WHEN n > 0 THEN n ELSE 65 END)
+CASE WHEN n > 0 THEN chr(n) WHEN s LIKE '%b' THEN lpad(s, 2, '') END / upper(left(trim(s), 1)) || lower(substring(s, 2))
+"""
+
+
+def listed(expressions: str) -> list[str]:
+    return [e.strip() for line in expressions.splitlines() for e in line.split(" / ") if e.strip()]
+
+
+VALUES = (
+    ("ab", "a"),
+    ("", ""),
+    (None, "%"),
+    ("a%b_", "a%"),
+    ("  Éab\u3000", " "),
+    ("é", "_"),
+    ("aéé", "é"),
+    ("ae\u0301b", "e\u0301"),
+    ("👩‍👧ab", "👩"),
+    ("aab", "aa"),
+    ("a\\b'c\"", "\\"),
+    ("ßǅİΣ", "%İ%"),
+    ("AB", "a_!%"),
+    ("ab", None),
+    ("a!%", "a!!!%"),
+    ("\t\x01ab\n", "\n"),
+)
+
+
+def events() -> list[Event]:
+    rows: list[Row] = []
+    for i, (s, t) in enumerate(VALUES):
+        n, m = (2, 1, 0, -2, 3, -1, 233)[i % 7], (1, -1, None, 2, 0, -3)[i % 6]
+        rows.append((s, t, t or "ab", n, m))
+    added: list[Event] = [("+", "r", row) for row in rows]
+    again: list[Event] = [("+", "r", rows[i]) for i in (0, 3, 3, 7)]
+    gone: list[Event] = [("-", "r", rows[i]) for i in (3, 0, 2, 8, 1)]
+    other: list[Event] = [("+", "q", (t or "Ab", i % 3)) for i, (_, t) in enumerate(VALUES[:8])]
+    return [*added[:6], *other, *added[6:], *again, *gone, ("-", "q", other[0][2])]
+
+
+def case(views: dict[str, str], stream: Sequence[Event]) -> Case:
+    script = "".join(f"CREATE MATERIALIZED VIEW {name} AS {select};\n" for name, select in views.items())
+    return Case(SCHEMA, script, views, stream)
+
+
+def columns(expressions: str, most: int = 8) -> list[str]:
+    found = listed(expressions)
+    return [
+        ", ".join(f"{e} AS c{j}" for j, e in enumerate(found[i : i + most])) for i in range(0, len(found), most)
+    ]
+
+
+def test_every_function_as_a_column() -> None:
+    shown = [f"SELECT s, n, {part} FROM r" for part in columns(TESTS) + columns(NUMBERS) + columns(TEXTS)]
+    checked = case({f"v{i}": select for i, select in enumerate(shown)}, events())
+    watched = agree(checked, [("interpreter", "reevaluate"), ("python", "optimized"), ("native", "optimized")])
+    for vacuity in watched.values():
+        vacuity.check()
+
+
+def test_every_function_as_a_key_and_as_a_condition() -> None:
+    views = {f"k{i}": f"SELECT {e} AS k, COUNT(*) AS c FROM r GROUP BY {e}" for i, e in enumerate(listed(TEXTS)[::3])}
+    views |= {f"w{i}": f"SELECT COUNT(*) AS c, SUM(length(s)) AS d FROM r WHERE {e}" for i, e in enumerate(listed(TESTS)[::2])}
+    agree(case(views, events()), [("interpreter", "optimized"), ("python", "naive"), ("native", "classical"), ("native", "cost")])
