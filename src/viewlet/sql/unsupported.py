@@ -8,7 +8,6 @@ from viewlet.errors import SqlError
 from viewlet.sql.source import Source
 
 _AGGREGATES = "the aggregates are SUM, COUNT, AVG, MIN and MAX"
-_FUNCTIONS = "the functions are SUM, COUNT, AVG, MIN, MAX, COALESCE, NULLIF, ABS and CASE"
 _BEFORE = "compute it before the insert, as a column of its own"
 _PARTS = "the parts of a query are WITH, SELECT, FROM, WHERE, GROUP BY, HAVING and UNION ALL"
 NODES: dict[type[exp.Expr], tuple[str, str]] = {
@@ -95,7 +94,7 @@ def refuse(source: Source, node: exp.Expr) -> SqlError:
     name = source.called(node)
     if name is not None:
         is_aggregate = isinstance(node.this if type(node) in _WRAPPERS else node, exp.AggFunc)
-        kind, hint = ("aggregate", _AGGREGATES) if is_aggregate else ("function", _FUNCTIONS)
+        kind, hint = ("aggregate", _AGGREGATES) if is_aggregate else ("function", _BEFORE)
         return source.unsupported(name, f"the {kind} {name.text.upper()}", hint)
     return source.unsupported(node, _spelled(source, node), _EXPRESSIONS)
 
