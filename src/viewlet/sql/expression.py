@@ -56,7 +56,6 @@ _INNER = (*_CLOSED, exp.Cast, exp.Array, exp.Struct, exp.Subquery)  # sqlglot ad
 NO_SUCH_DAY = "a date that is not between the years 1 and 9999"
 Rule = Callable[[exp.Expr, Scope], Expr]
 RULES: dict[type[exp.Expr], Rule] = {}
-CALLS: dict[str, Rule] = {}  # functions that sqlglot has no node for, by their names in lower case
 
 COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -78,16 +77,6 @@ def translates(*kinds: type[exp.Expr]) -> Callable[[Rule], Rule]:
     return register
 
 
-def translates_call(*names: str) -> Callable[[Rule], Rule]:
-    """Make a function the rule for calls of these names."""
-
-    def register(rule: Rule) -> Rule:
-        CALLS.update(dict.fromkeys(names, rule))
-        return rule
-
-    return register
-
-
 def expression(node: exp.Expr, scope: Scope) -> Expr:
     known = scope.known(node)
     if known is not None:
@@ -95,9 +84,8 @@ def expression(node: exp.Expr, scope: Scope) -> Expr:
     source = scope.session.source
     before = len(source.noted or ())
     try:
-        rule = RULES.get(type(node)) or (CALLS.get(node.name.lower()) if isinstance(node, exp.Anonymous) else None)
-        if rule is not None:
-            return rule(node, scope)
+        if type(node) in RULES:
+            return RULES[type(node)](node, scope)
         raise refuse(source, node)
     except SqlError as error:
         if source.noted is None or len(source.noted) == before:  # else it may come of what was refused inside

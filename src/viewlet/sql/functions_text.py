@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,7 +12,8 @@ from viewlet.algebra.functions.text import LONGEST, SPACES
 from viewlet.algebra.terms import Const, number, op, string
 from viewlet.schema import BIGINT, BOOLEAN, INTEGER, VARCHAR, Type
 from viewlet.sql.expr import Expr, an, constant, loose, strict
-from viewlet.sql.expression import expression, translates, translates_call
+from viewlet.sql.expression import expression, translates
+from viewlet.sql.functions import arguments, named
 from viewlet.sql.scope import Scope
 from viewlet.sql.types import convert, string_literal
 from viewlet.sql.unsupported import refuse
@@ -123,15 +125,13 @@ def _function(node: exp.Expr, scope: Scope) -> Expr:
     return _applied(signature, [n for n in given if n is not None], scope)
 
 
-@translates_call(*_CALLS)
+@named(*_CALLS)
 def _named_function(node: exp.Expr, scope: Scope) -> Expr:
     signature = _CALLS[node.name.lower()]
-    if len(node.expressions) != len(signature.parts):
-        raise refuse(scope.session.source, node)
-    return _applied(signature, node.expressions, scope)
+    return _applied(signature, arguments(node, scope, len(signature.parts)), scope)
 
 
-def _applied(signature: Signature, given: list[exp.Expr], scope: Scope) -> Expr:
+def _applied(signature: Signature, given: Sequence[exp.Expr], scope: Scope) -> Expr:
     wanted = zip(given, signature.parts.values(), strict=True)
     return strict(signature.term, signature.type, *(argument(n, scope, kind) for n, kind in wanted))
 
