@@ -53,6 +53,8 @@ class Relation:
     rows: int = 10_000  # expected live rows (§5.1)
     distinct: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))  # per column, where known
     options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))  # connector options, verbatim
+    key: tuple[str, ...] = ()  # PRIMARY KEY: at most one row has the same values in these columns
+    unique: tuple[tuple[str, ...], ...] = ()  # UNIQUE: the same of rows without a NULL in them
 
     def column(self, name: str) -> Column | None:
         return next((c for c in self.columns if c.name == name), None)

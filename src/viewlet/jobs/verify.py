@@ -15,9 +15,8 @@ from sqlglot import exp
 from viewlet.compilation import Dialect
 from viewlet.errors import Error
 from viewlet.schema import Relation
-from viewlet.sql.parse import Statement, parse
-from viewlet.sql.source import Source, script_text
-from viewlet.sql.translate import translate
+from viewlet.sql.parse import Statement
+from viewlet.sql.translate import nothing
 from viewlet.workloads.queries import sum_of_nothing_is_zero
 
 OP = "op"
@@ -44,10 +43,11 @@ def expected(
             net = f"SELECT {names}, CAST(sum({OP}) AS BIGINT) AS n FROM arrived GROUP BY ALL HAVING n > 0"
             connection.execute(f'INSERT INTO "{relation.name}" SELECT {names} FROM ({net}), range(n)')
             connection.execute("DROP TABLE arrived")
-        views = [s for s in parse(Source(script_text(script))) if s.kind == "VIEW"]
-        columns_of = {result.name: [c.name for c in result.columns] for result in translate(script, dialect).results}
-        creates = {view.name: _create(view, columns_of[view.name], dialect) for view in views}
-        return {name: connection.execute(create).fetchall() for name, create in creates.items()}
+        translated = nothing(dialect).followed(script)
+        columns_of = {result.name: [c.name for c in result.columns] for result in translated.script.results}
+        for view in translated.catalog.views.values():
+            connection.execute(_create(view, columns_of.get(view.name) or view.columns or (), dialect))
+        return {name: connection.execute(f"SELECT * FROM {_quoted(name)}").fetchall() for name in columns_of}
 
 
 def referee() -> Any:
@@ -62,9 +62,13 @@ def referee() -> Any:
 def _create(view: Statement, columns: Sequence[str], dialect: Dialect) -> str:
     """Later views may read this one, by our names of its columns."""
     query = in_full_order(view.tree, len(columns)).sql(dialect="duckdb")
-    names = ", ".join(exp.to_identifier(name, quoted=True).sql("duckdb") for name in columns)
+    names = ", ".join(map(_quoted, columns))
     select = query if dialect == "sql" else sum_of_nothing_is_zero(query)
-    return f'CREATE VIEW "{view.name}" ({names}) AS {select}; SELECT * FROM "{view.name}"'
+    return f"CREATE VIEW {_quoted(view.name)}{f' ({names})' if names else ''} AS {select}"
+
+
+def _quoted(name: str) -> str:
+    return exp.to_identifier(name, quoted=True).sql("duckdb")
 
 
 def in_full_order(query: exp.Expr, width: int) -> exp.Expr:

@@ -88,7 +88,14 @@ def _relation(r: Relation) -> str:
         words.append(f"distinct ({', '.join(f'{_label(name)} {n}' for name, n in r.distinct.items())})")
     if r.options:
         words.append(f"with ({', '.join(f'{_label(name)} {string(v).text}' for name, v in r.options.items())})")
+    words += [f"{word} ({', '.join(map(_label, key))})" for word, key in _keys(r)]
     return " ".join(words) + ";"
+
+
+def _keys(r: Relation) -> Iterator[tuple[str, tuple[str, ...]]]:
+    if r.key:
+        yield "key", r.key
+    yield from (("unique", key) for key in r.unique)
 
 
 def _column(c: Column | ResultColumn) -> str:
@@ -211,8 +218,12 @@ class ProgramReader(Reader):
         rows = self.whole() if self.take("rows") else DEFAULT.rows
         distinct = self.listed(lambda: (self.label(), self.whole()), "(", ")") if self.take("distinct") else ()
         options = self.listed(lambda: (self.label(), self.string()), "(", ")") if self.take("with") else ()
+        key = self.listed(self.label, "(", ")") if self.take("key") else ()
+        unique = list[tuple[str, ...]]()
+        while self.take("unique"):
+            unique.append(self.listed(self.label, "(", ")"))
         self.expect(";")
-        return Relation(name, columns, static, rate, rows, dict(distinct), dict(options))
+        return Relation(name, columns, static, rate, rows, dict(distinct), dict(options), key, tuple(unique))
 
     def typed(self) -> tuple[str, Type, bool]:
         """``name TYPE`` or ``name TYPE NOT NULL``; the last is whether it is nullable."""

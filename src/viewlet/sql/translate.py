@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from viewlet.errors import TOO_DEEP, TOO_DEEP_HINT, SqlError
 from viewlet.program.trigger import Script
 from viewlet.sql import functions_number, functions_text, like, subquery  # noqa: F401  their rules register themselves
-from viewlet.sql.ddl import relation
-from viewlet.sql.parse import parse
+from viewlet.sql.define import Definitions, Step
+from viewlet.sql.parse import Statement, only_changes, parse
 from viewlet.sql.result import result
 from viewlet.sql.scope import Catalog, Dialect, Names, Session
 from viewlet.sql.source import Source, script_text
@@ -20,6 +20,8 @@ class Translation:
 
     script: Script
     catalog: Catalog
+    statements: int = 0  # how many there were
+    steps: tuple[Step, ...] = ()  # what those do to rows that :meth:`followed` translated
 
     def followed(self, source: str) -> Translation:
         """The translation of ``source``, a script that begins with the statements of this one."""
@@ -30,12 +32,23 @@ class Translation:
             line, column = text.line_column(text.statement)
             raise SqlError(TOO_DEEP, source=text.text, line=line, column=column, hint=TOO_DEEP_HINT) from None
 
+    def changes(self, source: str) -> tuple[Step, ...] | None:
+        """What a script does that only changes rows; None where it defines something."""
+        text = Source(script_text(source))
+        if not only_changes(text):
+            return None
+        definitions = _definitions(self, text)
+        for statement in parse(text):
+            definitions.take(statement)
+        return tuple(definitions.steps)
+
     def refusals(self, source: str) -> list[SqlError]:
         """All that is wrong with the view that follows in ``source``, by place; :meth:`followed` raises the first."""
         text = Source(script_text(source))
         text.noted = []
         try:
-            statement = next(parse(text, after=len(self.catalog.names)))
+            statement = next(parse(text, after=self.statements))
+            assert isinstance(statement, Statement)
             result(Session(text, self.catalog, self.script.dialect, Names()), statement)
         except SqlError as error:
             text.noted.append(error)
@@ -57,14 +70,16 @@ def translate(source: str, dialect: Dialect = "sql") -> Script:
 
 
 def _followed(known: Translation, text: Source) -> Translation:
-    dialect, results = known.script.dialect, list(known.script.results)
+    definitions, statements = _definitions(known, text), known.statements
+    for statement in parse(text, after=known.statements):
+        definitions.take(statement)
+        statements += 1
+    results = tuple(definitions.results.values())
+    relations = tuple(definitions.catalog.relations.values())
+    script = Script(relations, results, known.script.dialect, text.text)
+    return Translation(script, definitions.catalog, statements, tuple(definitions.steps))
+
+
+def _definitions(known: Translation, text: Source) -> Definitions:
     catalog = Catalog(dict(known.catalog.relations), dict(known.catalog.views))
-    for statement in parse(text, after=len(catalog.names)):  # each statement defined one name
-        if statement.name in catalog:
-            raise text.error(statement.place, f"{statement.name} is defined twice", "choose another name")
-        if statement.kind == "VIEW":
-            results.append(result(Session(text, catalog, dialect, Names()), statement))
-            catalog.views[statement.name] = statement
-        else:
-            catalog.relations[statement.name] = relation(text, statement)
-    return Translation(Script(tuple(catalog.relations.values()), tuple(results), dialect, text.text), catalog)
+    return Definitions(text, known.script.dialect, catalog, {r.name: r for r in known.script.results})
