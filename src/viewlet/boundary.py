@@ -323,6 +323,17 @@ def to_python(view: str, column: ResultColumn, value: Scalar) -> Any:
         raise OutOfRangeError(f"{view}.{column.name}: {value} no longer fits {column.type}") from None
 
 
+def value_of(cell: Cell, type_: Type) -> Any:
+    """The Python value of a cell."""
+    if cell is None or isinstance(cell, float):
+        return cell
+    return _FROM_SCALAR[type_.kind](decode(cell, scale_of(type_)), type_)
+
+
+def values_of(relation: Relation, row: Row) -> tuple[Any, ...]:
+    return tuple([value_of(cell, column.type) for column, cell in zip(relation.columns, row, strict=True)])
+
+
 def to_python_row(result: Result, row: Key) -> tuple[Any, ...]:
     return tuple([to_python(result.name, c, v) for c, v in zip(result.columns, row, strict=True)])
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from viewlet import arrow
-from viewlet.boundary import UnfitError, to_cell
+from viewlet.boundary import UnfitError, to_cell, values_of
 from viewlet.errors import DataError, SqlError
 from viewlet.keys import Event, Keys
 from viewlet.program.encoding import Cell, Row
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Table = Callable[[str], Mapping[Row, int]]
 Encode = Callable[[Relation, object, int], Row]  # a row of values with its number in the statement ↦ cells
-SETTINGS = {"enable_external_access": "false", "allow_community_extensions": "false"}
+SETTINGS = {"enable_external_access": "false", "threads": "1"}
 IN_SQL = ("ParserException", "SyntaxException", "BinderException", "CatalogException", "NotImplementedException")
 READ_ONLY = "DuckDB reads no files here: insert their rows with db.insert"
 
@@ -49,6 +49,7 @@ class Workbench:
     def _transaction(self) -> _Transaction:
         if self._connection is None:
             self._connection = _duckdb().connect(config=SETTINGS)
+            self._connection.execute("SET python_enable_replacements = false")  # a name is never a Python variable
             self._connection.execute("SET TimeZone = 'UTC'")
             self._connection.execute("SET ieee_floating_point_ops = false")
             self._connection.execute("SET error_on_division_by_zero = false")
@@ -97,7 +98,7 @@ class _Run:
         encode: Encode,
     ) -> None:
         self._connection, self._relation, self._table, self._encode = connection, relation, table, encode
-        self._statement, self._catalog = changed.statement, changed.catalog
+        self._statement, self._catalog, self._source = changed.statement, changed.catalog, changed.source
         self._keys = keys if keys is not None and relation.name in keys else None
         self._read = _all_read(self._catalog, _sources(self._statement.tree))
 
@@ -140,7 +141,7 @@ class _Run:
         return [*goes, *comes]
 
     def _rows(self, sql: str) -> list[Row]:
-        found: pa.Table = self._connection.execute(sql).to_arrow_table()
+        found: pa.Table = self._connection.sql(sql).to_arrow_table()
         try:
             rows = list(zip(*(found.column(i).to_pylist() for i in range(found.num_columns)), strict=True))
         except (OverflowError, ValueError) as error:  # an infinite date
@@ -156,7 +157,14 @@ class _Run:
                 self._create(self._catalog.relations[name], self._table(name), keyed=False)
         for name in self._catalog.views:
             if name in self._read:
+                self._check_whole(name)
                 self._connection.execute(_create_view(self._catalog, name))
+
+    def _check_whole(self, view: str) -> None:
+        """Of equal rows at the end of a LIMIT a view keeps others than DuckDB might."""
+        if self._catalog.views[view].tree.find(exp.Limit, exp.Fetch, exp.Offset) is not None:
+            hint = f"read {view} in Python, and insert its rows with db.insert"
+            raise self._source.unsupported(self._statement.place, f"reading {view}, which has a LIMIT,", hint)
 
     def _create(self, relation: Relation, rows: Mapping[Row, int], keyed: bool) -> None:
         name = _quoted(relation.name)
@@ -166,7 +174,7 @@ class _Run:
             columns += [f"UNIQUE ({', '.join(map(_quoted, key))})" for key in relation.unique]
         self._connection.execute(f"CREATE TABLE {name} ({', '.join(columns)})")
         if rows:
-            self._connection.register("viewlet_rows", _arrow(relation, rows))
+            self._connection.register("viewlet_rows", as_arrow(relation, rows))
             self._connection.execute(f"INSERT INTO {name} SELECT * FROM viewlet_rows")
             self._connection.unregister("viewlet_rows")
 
@@ -230,10 +238,10 @@ def _quoted(name: str) -> str:
     return exp.to_identifier(name, quoted=True).sql("duckdb")
 
 
-def _arrow(relation: Relation, rows: Mapping[Row, int]) -> pa.Table:
+def as_arrow(relation: Relation, rows: Mapping[Row, int]) -> pa.Table:
     """Rows of cells, each as often as it is there."""
     cells = [row for row, times in rows.items() for _ in range(times)]
-    columns = list(zip(*cells, strict=True))
+    columns = list(zip(*cells, strict=True)) or [()] * len(relation.columns)
     arrays = [_array(c, values) for c, values in zip(relation.columns, columns, strict=True)]
     return pa.Table.from_arrays(arrays, names=[c.name for c in relation.columns])
 
@@ -277,7 +285,7 @@ def _changed(tables: Mapping[str, Counter[Row]], changed: Changed, bench: Workbe
     name = changed.statement.name
     keys = Keys([changed.catalog.relations[name]], table)
     events = bench.events(changed, table, keys, encode)
-    keys.check(events, lambda number: events[number][1])
+    keys.check(events, lambda number: values_of(changed.catalog.relations[name], events[number][1]))
     return _after(table, events, name)
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
+from viewlet.boundary import value_of
 from viewlet.errors import DataError, in_short
 from viewlet.program.encoding import Cell, Row
 from viewlet.schema import Relation
@@ -22,6 +23,7 @@ class Key:
         names = [c.name for c in relation.columns]
         self.relation, self.columns = relation.name, columns
         self._at = [names.index(column) for column in columns]
+        self._types = [relation.columns[i].type for i in self._at]
         self._table: Callable[[str], Iterable[Row]] | None = table
         self._rows: dict[Row, Row] = {}
 
@@ -46,7 +48,10 @@ class Key:
                 self.rows[value] = row
 
     def shown(self, value: Row) -> str:
-        names, values = ", ".join(self.columns), ", ".join(map(repr, value))
+        names, values = (
+            ", ".join(self.columns),
+            ", ".join(repr(value_of(cell, t)) for cell, t in zip(value, self._types, strict=True)),
+        )
         return f"{names} = {values}" if len(value) == 1 else f"({names}) = ({values})"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -55,6 +56,17 @@ class Relation:
     options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))  # connector options, verbatim
     key: tuple[str, ...] = ()  # PRIMARY KEY: at most one row has the same values in these columns
     unique: tuple[tuple[str, ...], ...] = ()  # UNIQUE: the same of rows without a NULL in them
+
+    @property
+    def params(self) -> tuple[str, ...]:
+        """The variables that hold the columns of an event's row: ``@price``, also for columns with other characters."""
+        found: list[str] = []
+        for column in self.columns:
+            name = "@" + re.sub(r"\W", "_", column.name)
+            while name in found:
+                name += "_"
+            found.append(name)
+        return tuple(found)
 
     def column(self, name: str) -> Column | None:
         return next((c for c in self.columns if c.name == name), None)

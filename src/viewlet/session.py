@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn
 
 from viewlet import arrow
-from viewlet.boundary import Encoder, encoder, is_one_row, is_wild, to_key
+from viewlet.boundary import Encoder, encoder, is_one_row, is_wild, to_key, values_of
 from viewlet.changes import Subscriptions
 from viewlet.engines.base import Engine
 from viewlet.engines.exact.python.engine import PythonEngine
@@ -74,13 +74,18 @@ class Session:
         self.update(self.keys.upserts(name, [self.row(relation, row, number) for number, row in enumerate(given)]))
 
     def update(self, changes: list[Event]) -> None:
-        """Rows that were checked before."""
-        self._check(changes, lambda number: changes[number][1])
+        """Rows that were checked before, all or none."""
+
+        def given(number: int) -> object:
+            name, row, _ = changes[number]
+            return values_of(self._relations[name], row)
+
+        self._check(changes, given)
         names = list({name for name, _, _ in changes})
         if len(names) == 1:
-            self._run_bulk(self.relation(names[0]), changes, lambda number: changes[number][1])
+            self._run_bulk(self.relation(names[0]), changes, given)
         else:
-            self._run(changes, lambda number: changes[number][1])
+            self._run(changes, given)
 
     def _one_row(self, relation: str, data: Any) -> Row | None:
         """A single event that needs no closer look."""

@@ -29,6 +29,7 @@ from typing import NoReturn, TypeVar
 from viewlet.algebra.functions import FUNCTIONS
 from viewlet.algebra.functions.calendar import EPOCH, MICROSECONDS_PER_DAY
 from viewlet.algebra.query import (
+    PLAIN,
     Bind,
     Compare,
     Delta,
@@ -65,7 +66,7 @@ from viewlet.errors import Error
 
 T = TypeVar("T")
 
-NAME = r"(?:[^\W\d]|[@$])[\w.$#~′@]*"
+NAME = PLAIN.pattern
 TOKEN = re.compile(
     rf"""(?P<space>\s+)
        | (?P<string>'(?:[^']|'')*')
@@ -131,6 +132,10 @@ class Reader:
         token = self.tokens[self.at]
         self.at += token.kind != "end"
         return token.text
+
+    def label(self) -> str:
+        """A name that SQL chose."""
+        return self.next()[1:-1].replace('""', '"') if self.kind() == "quoted" else self.name()
 
     def fail(self, message: str, at: int | None = None) -> NoReturn:
         raise ParseError(message, self.source, self.tokens[self.at if at is None else at].position)
@@ -253,7 +258,11 @@ class Reader:
                 term = self.term()
                 self.expect("}")
                 return Value(term)
+        if self.kind() == "quoted":
+            return Rel(self.label(), self.listed(self.name, "(", ")"))
         name = self.name()
+        if name == "Δ" and self.kind() == "quoted":
+            return Delta(self.label(), self.listed(self.name, "(", ")"))
         match self.peek():
             case "(":
                 return self.applied(name)

@@ -149,7 +149,7 @@ def _views(root: ViewDefinition, relation: Relation, taken: set[str]) -> tuple[V
 
 def _triggers(relation: Relation, views: Sequence[ViewDefinition]) -> Iterator[Trigger]:
     """±partial_M(k⃗, v): M[k⃗] ±= v, and the same summed over an update."""
-    params = tuple(f"@{c.name}" for c in relation.columns)
+    params = relation.params
     keys, summands = params[:-1], (Value(Var(params[-1])), ONE)
     row, update = Event("+", relation.name, params), Delta(relation.name, params)
     changes: list[tuple[Event, Callable[[Query], Query]]] = [

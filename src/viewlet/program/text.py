@@ -14,14 +14,13 @@ text as well, so that an engine can run a program from a file. Trace and statist
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from typing import Literal, TypeVar, get_args
 
-from viewlet.algebra.query import Query, View
+from viewlet.algebra.query import Query, View, label
 from viewlet.algebra.terms import Const, number, string
-from viewlet.algebra.text import NAME, Reader, pretty
+from viewlet.algebra.text import Reader, pretty
 from viewlet.program.trigger import (
     End,
     Event,
@@ -47,7 +46,7 @@ EVENTS: dict[Literal["+", "-", "Δ"], str] = {"+": "on insert into", "-": "on de
 
 
 def program_to_text(program: Program) -> str:
-    head = [f"strategy {_label(program.strategy)};\ndialect {program.dialect};"]
+    head = [f"strategy {label(program.strategy)};\ndialect {program.dialect};"]
     blocks = [
         "\n".join(head + [_relation(r) for r in program.relations]),
         *map(_view, program.views),
@@ -79,16 +78,16 @@ def _after(q: Query, used: int, indent: int) -> str:
 
 
 def _relation(r: Relation) -> str:
-    words = ["table" if r.static else "stream", _label(r.name), f"({', '.join(map(_column, r.columns))})"]
+    words = ["table" if r.static else "stream", label(r.name), f"({', '.join(map(_column, r.columns))})"]
     if r.rate != DEFAULT.rate:
         words += ["rate", number(r.rate).text]
     if r.rows != DEFAULT.rows:
         words += ["rows", str(r.rows)]
     if r.distinct:
-        words.append(f"distinct ({', '.join(f'{_label(name)} {n}' for name, n in r.distinct.items())})")
+        words.append(f"distinct ({', '.join(f'{label(name)} {n}' for name, n in r.distinct.items())})")
     if r.options:
-        words.append(f"with ({', '.join(f'{_label(name)} {string(v).text}' for name, v in r.options.items())})")
-    words += [f"{word} ({', '.join(map(_label, key))})" for word, key in _keys(r)]
+        words.append(f"with ({', '.join(f'{label(name)} {string(v).text}' for name, v in r.options.items())})")
+    words += [f"{word} ({', '.join(map(label, key))})" for word, key in _keys(r)]
     return " ".join(words) + ";"
 
 
@@ -99,7 +98,7 @@ def _keys(r: Relation) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _column(c: Column | ResultColumn) -> str:
-    return f"{_label(c.name)} {c.type}" + " NOT NULL" * (not c.nullable)
+    return f"{label(c.name)} {c.type}" + " NOT NULL" * (not c.nullable)
 
 
 def _view(v: ViewDefinition) -> str:
@@ -109,14 +108,14 @@ def _view(v: ViewDefinition) -> str:
 
 
 def _trigger(t: Trigger) -> str:
-    given = f"Δ{t.event.relation}" if t.event.kind == "Δ" else f"({', '.join(t.event.params)})"
+    given = f"Δ{label(t.event.relation)}" if t.event.kind == "Δ" else f"({', '.join(t.event.params)})"
     statements = "".join(f"  {statement_to_text(s, t.event.params, 2)};\n" for s in t.statements)
-    return f"{EVENTS[t.event.kind]} {_label(t.event.relation)} values {given} do {{\n{statements}}}"
+    return f"{EVENTS[t.event.kind]} {label(t.event.relation)} values {given} do {{\n{statements}}}"
 
 
 def _result(r: Result) -> str:
     body = "".join(f"  {line};\n" for line in _result_lines(r))
-    return f"result {_label(r.name)} {{\n{body}}}"
+    return f"result {label(r.name)} {{\n{body}}}"
 
 
 def _result_lines(r: Result) -> Iterator[str]:
@@ -141,11 +140,6 @@ def _result_lines(r: Result) -> Iterator[str]:
         yield f"offset {r.offset}"
     if r.sql:
         yield f"sql {string(r.sql).text}"
-
-
-def _label(name: str) -> str:
-    """A name that SQL chose, quoted where it is not a plain one."""
-    return name if re.fullmatch(NAME, name) else '"' + name.replace('"', '""') + '"'
 
 
 # -- from text ---------------------------------------------------------------------------------------------------------
@@ -186,9 +180,6 @@ class ProgramReader(Reader):
     def optional_string(self, word: str) -> str:
         """``word '…';`` or nothing, which is the empty string."""
         return self.line(self.string) if self.take(word) else ""
-
-    def label(self) -> str:
-        return self.next()[1:-1].replace('""', '"') if self.kind() == "quoted" else self.name()
 
     def number(self) -> Fraction:
         """An exact number, as constants of the calculus are written."""
@@ -266,7 +257,7 @@ class ProgramReader(Reader):
         relation = self.label()
         self.expect("values")
         if kind == "Δ":
-            self.expect(f"Δ{relation}")
+            self.expect(*(["Δ", label(relation)] if label(relation) != relation else [f"Δ{relation}"]))
             return Event(kind, relation, ())
         return Event(kind, relation, self.listed(self.name, "(", ")"))
 

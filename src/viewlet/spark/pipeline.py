@@ -19,8 +19,9 @@ from viewlet.program.trigger import Program, Result, Script
 from viewlet.schema import Relation
 from viewlet.spark.process.artefact import Artefact, publish
 from viewlet.spark.process.client import Run, Split
+from viewlet.sql.define import Changed
 from viewlet.sql.scope import Dialect
-from viewlet.sql.translate import translate
+from viewlet.sql.translate import Translation, nothing
 
 JOB = "job.txt"  # what the state under a checkpoint belongs to
 WIDEST_DECIMAL = 38
@@ -83,7 +84,9 @@ def _meaning(program: Program) -> str:
 
 def pipeline_of(script: str, cells: int, strategy: str, dialect: Dialect) -> Pipeline:
     with refusing_depth():
-        translated = translate(script, dialect)
+        translation = nothing(dialect).followed(script)
+        translated = translation.script
+        _refuse_what_needs_one_process(translation)
         if not translated.results:
             raise Error("the script has no view to maintain: add CREATE MATERIALIZED VIEW … AS SELECT …")
         for result in translated.results:
@@ -93,6 +96,20 @@ def pipeline_of(script: str, cells: int, strategy: str, dialect: Dialect) -> Pip
     relations = {r.name: r for r in translated.relations}
     results = {r.name: r for r in translated.results}
     return Pipeline(script, strategy, cells, relations, results, grid, program, merge)
+
+
+def _refuse_what_needs_one_process(translation: Translation) -> None:
+    """Rows come from sources alone, each to the cells that need it: no cell knows all keys."""
+    for step in translation.steps:
+        if isinstance(step, Changed):
+            raise Error(f"the script changes rows of {step.statement.name}: on Spark they come from its source alone")
+    for relation in translation.script.relations:
+        if relation.key or relation.unique:
+            word = "PRIMARY KEY" if relation.key else "UNIQUE"
+            raise Error(
+                f"{relation.name} has a {word}, which no cell on Spark can check, since none has all rows: leave it "
+                f"out where the source keeps it (declare the columns NOT NULL), or run the script in one process"
+            )
 
 
 def _check_types(result: Result) -> None:

@@ -124,7 +124,7 @@ class Definitions:
             self._rename_column(head, column, new)
         elif new != head.name:
             if new in self.catalog:
-                raise self.source.error(head.place, f"there is a {new} already", "choose another name")
+                raise self.source.error(head.place, f"the name {new} is taken", "choose another name")
             self._rename_whole(head.name, new)
 
     def _rename_whole(self, name: str, new: str) -> None:

@@ -196,11 +196,11 @@ def _column_aliases(node: exp.Expr, scope: Scope, names: list[str]) -> list[str]
 
 def _named(node: exp.Table, scope: Scope, alias: str) -> Table:
     session, name = scope.session, node.name.lower()
-    if node.args.get("db") or not isinstance(node.this, exp.Identifier):
+    if node.db.lower() not in ("", "main") or node.catalog or not isinstance(node.this, exp.Identifier):
         raise session.source.unsupported(
             node, "this in FROM", "FROM takes the name of a table or view, without a schema"
         )
-    if name in scope.common:
+    if name in scope.common and not node.db:
         return _common_table(scope.common[name], scope)
     if name in session.catalog.views:
         if is_cut(session.catalog.views[name].tree, session):
