@@ -157,7 +157,7 @@ def test_a_script_that_defines_and_changes_is_whole_or_nothing() -> None:
         ("INSERT INTO ticks SELECT 1, 2, TRUE FROM local_rows", "Table with name local_rows does not exist"),
         (
             "INSERT INTO ticks VALUES (1, 1, TRUE) ON CONFLICT DO NOTHING; INSERT INTO ticks VALUES (1)",
-            "line 1, column 76",
+            "line 1, column 13: There are no UNIQUE",
         ),
         ("INSERT INTO people VALUES ('a', 'b', NULL); UPDATE people SET who = 'z' WHERE nothing", "line 1, column 52"),
     ],
