@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import pytest
 
 import viewlet
-from tests.engines.conformance import Case, agree
+from tests.engines.conformance import STRATEGIES, Case, agree
 from tests.oracle.oracle import Row
 from viewlet.algebra.functions.case_mapping import LOWER, UPPER
+from viewlet.loops.cost_class import scan_warnings
 from viewlet.workloads.streams import Event
 
 SCHEMA = """
@@ -126,6 +127,23 @@ def test_functions_beside_joins_aggregates_and_subqueries() -> None:
     )
     for vacuity in watched.values():
         vacuity.check()
+
+
+def test_computed_texts_are_joined_by_a_lookup() -> None:
+    """Both sides may be NULL, one of them, or none."""
+    views = {
+        "both": "SELECT r.s, q.t FROM r JOIN q ON lower(r.s) = lower(q.t)",
+        "nulls": "SELECT COUNT(*) AS c, SUM(a.n + b.n) AS n FROM r a JOIN r b ON trim(a.s) = trim(b.t)",
+        "one": "SELECT q.k, COUNT(*) AS c FROM r, q WHERE r.n > 0 AND r.u = lower(q.t) GROUP BY q.k",
+        "some": "SELECT u FROM r WHERE EXISTS (SELECT 1 FROM q WHERE lower(q.t) = r.s)",
+        "none": "SELECT u FROM r WHERE lower(t) NOT IN (SELECT lower(t) FROM q)",
+        "counts": "SELECT s, (SELECT COUNT(*) FROM q WHERE left(t, 1) = left(r.s, 1)) AS c FROM r",
+    }
+    stream = events()
+    agree(case(views, stream), [(e, s) for e in ("interpreter", "python") for s in STRATEGIES] + [("native", "cost")])
+    for view in ("both", "nulls"):
+        program = case({view: views[view]}, stream).open("python", "optimized").program
+        assert not scan_warnings(program)
 
 
 def test_every_letter_in_both_cases() -> None:

@@ -13,6 +13,7 @@ from viewlet.algebra.terms import FALSE, NULL, TRUE, ZERO_TERM, Const, Term, Var
 from viewlet.errors import SqlError, shortened
 from viewlet.schema import BIGINT, BOOLEAN, DATE, DOUBLE, Type
 from viewlet.sql.ddl import data_type
+from viewlet.sql.equality import equal
 from viewlet.sql.expr import (
     Expr,
     an,
@@ -329,7 +330,10 @@ def _comparison(node: exp.Expr, scope: Scope) -> Expr:
         hint = "combine them: a < b AND b < c; or put one in parentheses"
         raise scope.session.source.error(node, "comparisons cannot be chained", hint)
     sides = expression(node.this, scope), expression(node.expression, scope)
-    return compared(COMPARISONS[type(node)], *matched(node, scope, *sides))
+    pair = matched(node, scope, *sides)
+    if isinstance(node, exp.EQ):
+        return equal(scope.session.names, *pair)
+    return compared(COMPARISONS[type(node)], *pair)
 
 
 @translates(exp.And)

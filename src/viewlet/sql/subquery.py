@@ -10,6 +10,7 @@ from viewlet.algebra.query import Bind, Compare, Query, join, sum_
 from viewlet.algebra.terms import FALSE, NULL, TRUE, ZERO_TERM, Const, Var, op
 from viewlet.schema import BOOLEAN
 from viewlet.sql.ending import without_ending, without_first
+from viewlet.sql.equality import equal
 from viewlet.sql.expr import (
     Expr,
     compared,
@@ -116,8 +117,8 @@ def _in_subquery(node: exp.Expr, scope: Scope) -> Expr:
     value, member = matched(node, scope, value, rounded(found.columns[0].expr))
     # DuckDB gives both sides one type, which it does not in x = y
     refuse_rounding(node, scope, [value, member], common_type(value.type, member.type))
-    equal = holds(compared("=", value.without_binds(), member))
-    counted = (equal, holds(null_test(member)), ())
+    found_there = holds(equal(scope.session.names, value.without_binds(), member))
+    counted = (found_there, holds(null_test(member)), ())
     matches, nulls, rows = scope.session.names.apart(sum_((), join(*found.factors, *more)) for more in counted)
     same = _some(scope, "matches", matches)
     doubts = [_some(scope, "nulls", nulls)] if member.nullable else []
