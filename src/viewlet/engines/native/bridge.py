@@ -340,8 +340,10 @@ def _arrow(name: str, columns: Sequence[ResultColumn | None], found: tuple[Any, 
     match found:
         case ("unfit", column, value):
             raise _unfit(name, columns[column] if columns else None, value)
-        case (str() as kind, _, _):
+        case ("overflow" | "inexact" | "wild" as kind, _, _):
             raise OutOfRangeError(f"view {name}: {kind}: a number cannot be computed exactly")
+        case (str() as why, _, _):
+            raise OutOfRangeError(f"view {name}: {why}")
         case (schema, array):
             return ArrowRows(schema, array)
     raise AssertionError("a result is two capsules or a report")
