@@ -137,11 +137,13 @@ def test_computed_texts_are_joined_by_a_lookup() -> None:
         "one": "SELECT q.k, COUNT(*) AS c FROM r, q WHERE r.n > 0 AND r.u = lower(q.t) GROUP BY q.k",
         "some": "SELECT u FROM r WHERE EXISTS (SELECT 1 FROM q WHERE lower(q.t) = r.s)",
         "none": "SELECT u FROM r WHERE lower(t) NOT IN (SELECT lower(t) FROM q)",
+        "long": "SELECT r.s, q.t FROM r JOIN q ON length(r.s) = q.k JOIN r p ON length(p.t) = strlen(r.s)",
+        "starts": "SELECT COUNT(*) AS c FROM r JOIN q ON (r.s LIKE 'a%') = starts_with(q.t, 'a')",
         "counts": "SELECT s, (SELECT COUNT(*) FROM q WHERE left(t, 1) = left(r.s, 1)) AS c FROM r",
     }
     stream = events()
     agree(case(views, stream), [(e, s) for e in ("interpreter", "python") for s in STRATEGIES] + [("native", "cost")])
-    for view in ("both", "nulls"):
+    for view in ("both", "nulls", "long", "starts"):
         program = case({view: views[view]}, stream).open("python", "optimized").program
         assert not scan_warnings(program)
 
