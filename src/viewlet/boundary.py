@@ -198,7 +198,7 @@ _TO_CELL: dict[Kind, Callable[[object, Type], Cell]] = {
 
 def to_key(relation: Relation, row: object, number: int = 0, *, takes_wild: bool = True) -> Row:
     """A row (tuple, list or dict) as cells of the relation; ``number`` is its place in the batch, from 0."""
-    values = _values(relation, row, number)
+    values = given_values(relation, row, number)
     return tuple([_cell(relation, c, v, number, takes_wild) for c, v in zip(relation.columns, values, strict=True)])
 
 
@@ -209,7 +209,8 @@ def is_one_row(data: object) -> bool:
     return data != [] and not any(isinstance(v, (tuple, list, Mapping)) for v in data)
 
 
-def _values(relation: Relation, row: object, number: int) -> Sequence[object]:
+def given_values(relation: Relation, row: object, number: int) -> Sequence[object]:
+    """What a row gives, in the order of the columns."""
     names = [c.name for c in relation.columns]
     if isinstance(row, Mapping):
         for name in row:
@@ -221,7 +222,7 @@ def _values(relation: Relation, row: object, number: int) -> Sequence[object]:
                     column=str(name),
                     value=row[name],
                 )
-        return [row.get(name) for name in names]
+        return [row[c.name] if c.derived else row.get(c.name) for c in relation.columns]  # those nobody leaves out
     if not isinstance(row, (tuple, list)):
         kind = type(row).__name__
         raise DataError(

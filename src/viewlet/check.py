@@ -77,7 +77,7 @@ def check(script: str, *, strategy: StrategyName = "optimized", dialect: Dialect
     parsed, refused = _translate_the_rest(script, statements, dialect)
     with refusing_depth():
         program = compile_script(parsed, strategy)
-    last = {s.view: s for s in statements}  # CREATE OR REPLACE takes the place of those before
+    last = {s.view: s for s in statements if s not in refused}  # CREATE OR REPLACE takes the place of those before
     maintained = {r.name for r in program.results}
     slow = why_not_native(program)
     return [

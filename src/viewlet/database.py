@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -21,6 +21,8 @@ from viewlet.compilation import Dialect
 from viewlet.compiler.script import compile_script
 from viewlet.compiler.strategy import StrategyName
 from viewlet.dml import Workbench
+from viewlet.door import widened_changes, with_derived, with_new_columns, without_derived
+from viewlet.duck import create_function
 from viewlet.engines.base import Engine
 from viewlet.engines.exact.interpreter import Interpreter
 from viewlet.engines.exact.python.engine import PythonEngine
@@ -110,7 +112,8 @@ class Database:
             self._meanwhile(changes, self._change)
 
     def _change(self, session: Session, steps: tuple[Step, ...]) -> None:
-        session.update(dml.changes(steps, session.engine.table, session.keys, self._bench, session.row))
+        events = dml.changes(steps, session.engine.table, session.keys, self._bench, session.row)
+        session.update(widened_changes(session.doors, events))
 
     def _define(self, script: str) -> None:
         tables = self._running.tables()
@@ -119,7 +122,13 @@ class Database:
         try:
             with refusing_depth():
                 translation = self._translation.followed(before + script)
-                tables = dml.changed_tables(tables, translation.steps, self._bench, self._first_row)
+                relations = translation.script.relations
+                if translation.steps:
+                    tables = without_derived(tables, self._running.program.relations)
+                    tables = dml.changed_tables(tables, translation.steps, self._bench, self._first_row)
+                    tables = with_derived(tables, relations)
+                else:
+                    tables = with_new_columns(tables, self._running.program.relations, relations)
                 session = self._session_for(compile_script(translation.script, self._strategy), tables)
         except SqlError as error:
             error.point_into(script, before.count("\n"))
@@ -154,6 +163,15 @@ class Database:
             if compiled is not None:
                 return NativeSession(compiled, tables, self._subscriptions)
         return Session(program, self._start, tables, self._subscriptions)
+
+    def create_function(self, name: str, function: Callable[..., Any], parameters: Sequence[str], returns: str) -> None:
+        """Let views call a Python function: ``db.create_function("risk", risk, ["DOUBLE", "VARCHAR"], "INTEGER")``.
+
+        The function is called once for each row that arrives, and again when the row leaves. So the same arguments must
+        always give the same value. It takes columns of one stream or table. NULL for an argument gives NULL. Functions
+        belong to the process: databases share them.
+        """
+        create_function(name, function, parameters, returns)
 
     # -- tiers ---------------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from viewlet import arrow
 from viewlet.boundary import UnfitError, to_cell, values_of
+from viewlet.duck import opened
 from viewlet.errors import DataError, SqlError
 from viewlet.keys import Event, Keys
 from viewlet.program.encoding import Cell, Row
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 Table = Callable[[str], Mapping[Row, int]]
 Encode = Callable[[Relation, object, int], Row]  # a row of values with its number in the statement ↦ cells
-SETTINGS = {"enable_external_access": "false", "threads": "1"}
 IN_SQL = ("ParserException", "SyntaxException", "BinderException", "CatalogException", "NotImplementedException")
 READ_ONLY = "DuckDB reads no files here: insert their rows with db.insert"
 
@@ -37,9 +37,9 @@ class Workbench:
 
     def events(self, changed: Changed, table: Table, keys: Keys | None, encode: Encode) -> list[Event]:
         """What a statement does to the rows of its relation. ``keys`` find single rows without reading them all."""
-        relation = changed.catalog.relations[changed.statement.name]
+        relation = changed.catalog.relations[changed.statement.name].as_given
         if isinstance(changed.statement.tree, exp.TruncateTable):
-            return [(relation.name, row, -times) for row, times in table(relation.name).items()]
+            return [(relation.name, _given(relation, row), -times) for row, times in table(relation.name).items()]
         try:
             with self._transaction() as connection:
                 return _Run(connection, changed, relation, table, keys, encode).events()
@@ -48,11 +48,7 @@ class Workbench:
 
     def _transaction(self) -> _Transaction:
         if self._connection is None:
-            self._connection = _duckdb().connect(config=SETTINGS)
-            self._connection.execute("SET python_enable_replacements = false")  # a name is never a Python variable
-            self._connection.execute("SET TimeZone = 'UTC'")
-            self._connection.execute("SET ieee_floating_point_ops = false")
-            self._connection.execute("SET error_on_division_by_zero = false")
+            self._connection = opened()
         return _Transaction(self._connection)
 
 
@@ -97,7 +93,7 @@ class _Run:
         keys: Keys | None,
         encode: Encode,
     ) -> None:
-        self._connection, self._relation, self._table, self._encode = connection, relation, table, encode
+        self._connection, self._relation, self._rows_of, self._encode = connection, relation, table, encode
         self._statement, self._catalog, self._source = changed.statement, changed.catalog, changed.source
         self._keys = keys if keys is not None and relation.name in keys else None
         self._read = _all_read(self._catalog, _sources(self._statement.tree))
@@ -110,7 +106,7 @@ class _Run:
         if found is None or self._keys is None:
             return self._difference(self._table(self._relation.name), keyed=False)
         row = self._keys.primary(self._relation.name, found)
-        return self._difference({} if row is None else {row: 1}, keyed=False)
+        return self._difference({} if row is None else {_given(self._relation, row): 1}, keyed=False)
 
     def _inserted(self) -> list[Event]:
         self._prepare({}, keyed=False)
@@ -128,7 +124,8 @@ class _Run:
         comes = self._rows(f"{plain.sql('duckdb')} RETURNING *")
         self._connection.rollback()
         self._connection.begin()
-        there = {holder: 1 for row in comes for holder in self._keys.holders(self._relation.name, row)}
+        holders = (holder for row in comes for holder in self._keys.holders(self._relation.name, row))
+        there = {_given(self._relation, holder): 1 for holder in holders}
         return self._difference(there, keyed=True)
 
     def _difference(self, before: Mapping[Row, int], keyed: bool) -> list[Event]:
@@ -139,6 +136,10 @@ class _Run:
         goes = [(name, row, after[row] - n) for row, n in before.items() if after[row] < n]
         comes = [(name, row, n - before.get(row, 0)) for row, n in after.items() if before.get(row, 0) < n]
         return [*goes, *comes]
+
+    def _table(self, name: str) -> Mapping[Row, int]:
+        relation, rows = self._catalog.relations[name], self._rows_of(name)
+        return {_given(relation, row): times for row, times in rows.items()} if relation.derived else rows
 
     def _rows(self, sql: str) -> list[Row]:
         found: pa.Table = self._connection.sql(sql).to_arrow_table()
@@ -154,7 +155,7 @@ class _Run:
         self._create(self._relation, self._table(self._relation.name) if whole else rows, keyed)
         for name in self._read:
             if name in self._catalog.relations and name != self._relation.name:
-                self._create(self._catalog.relations[name], self._table(name), keyed=False)
+                self._create(self._catalog.relations[name].as_given, self._table(name), keyed=False)
         for name in self._catalog.views:
             if name in self._read:
                 self._check_whole(name)
@@ -177,6 +178,11 @@ class _Run:
             self._connection.register("viewlet_rows", as_arrow(relation, rows))
             self._connection.execute(f"INSERT INTO {name} SELECT * FROM viewlet_rows")
             self._connection.unregister("viewlet_rows")
+
+
+def _given(relation: Relation, row: Row) -> Row:
+    """Without derived columns, which stand at the end."""
+    return row[: len(relation.given)]
 
 
 def _sources(tree: exp.Expr) -> set[str]:

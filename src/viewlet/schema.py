@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Literal
@@ -38,9 +38,12 @@ def decimal(precision: int, scale: int) -> Type:
 
 @dataclass(frozen=True, slots=True)
 class Column:
+    """``derived``: no user gives it; it is this expression of DuckDB's over the columns of its row."""
+
     name: str
     type: Type
     nullable: bool = True
+    derived: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +73,17 @@ class Relation:
 
     def column(self, name: str) -> Column | None:
         return next((c for c in self.columns if c.name == name), None)
+
+    @property
+    def given(self) -> tuple[Column, ...]:
+        """The columns that a row comes with. Derived columns stand behind them."""
+        return tuple(c for c in self.columns if not c.derived)
+
+    @property
+    def derived(self) -> tuple[Column, ...]:
+        return tuple(c for c in self.columns if c.derived)
+
+    @property
+    def as_given(self) -> Relation:
+        """The relation as its rows come: without derived columns."""
+        return replace(self, columns=self.given) if self.derived else self

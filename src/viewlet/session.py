@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from viewlet import arrow
 from viewlet.boundary import Encoder, encoder, is_one_row, is_wild, to_key, values_of
 from viewlet.changes import Subscriptions
+from viewlet.door import doors, widened_events
 from viewlet.engines.base import Engine
 from viewlet.engines.exact.python.engine import PythonEngine
 from viewlet.engines.native.bridge import Point, SpoiledError
@@ -38,6 +39,7 @@ class Session:
         self._subscriptions = subscriptions
         self._relations = {relation.name: relation for relation in program.relations}
         self._encoders: dict[str, Encoder] = {r.name: encoder(r) for r in program.relations}
+        self.doors = doors(program.relations)
         self.engine = start(program, tables)
         self.keys = Keys(program.relations, lambda name: self.engine.table(name))
         self._plain = {name: encode for name, encode in self._encoders.items() if name not in self.keys}
@@ -49,6 +51,8 @@ class Session:
 
     def change(self, name: str, data: Any, times: int) -> None:
         """Rows of one relation come (``times`` = 1) or go (-1)."""
+        if name in self.doors:
+            data = self.doors[name].widened(data)
         row = self._one_row(name, data)
         if row is not None and (times > 0 or self.engine.count(name, row) > 0):
             self._run([(name, row, times)], lambda number: data)
@@ -57,6 +61,7 @@ class Session:
 
     def apply(self, events: Any) -> None:
         """An ordered mix of (op, relation, row)."""
+        events = self._at_the_doors(events)
         triples = arrow.events(events) if arrow.is_arrow(events) else events
         if not isinstance(triples, Iterable):
             raise Error(f"apply takes events (op, relation, row), not {events!r}")
@@ -70,7 +75,7 @@ class Session:
         relation = self.relation(name)
         if not relation.key:
             raise DataError(NO_KEY, relation=name)
-        given = rows_of(data, name)
+        given = rows_of(self.doors[name].widened(data) if name in self.doors else data, name)
         self.update(self.keys.upserts(name, [self.row(relation, row, number) for number, row in enumerate(given)]))
 
     def update(self, changes: list[Event]) -> None:
@@ -86,6 +91,11 @@ class Session:
             self._run_bulk(self.relation(names[0]), changes, given)
         else:
             self._run(changes, given)
+
+    def _at_the_doors(self, events: Any) -> Any:
+        """The events, their rows with derived columns. In Arrow each relation has a column of its rows."""
+        triples = arrow.events(events) if self.doors and arrow.is_arrow(events) else events
+        return widened_events(self.doors, triples) if self.doors and isinstance(triples, Iterable) else events
 
     def _one_row(self, relation: str, data: Any) -> Row | None:
         """A single event that needs no closer look."""
@@ -250,6 +260,8 @@ class NativeSession(Session):
         self._streams = frozenset(r.name for r in relations if not r.static and r.name not in self.keys)
 
     def change(self, name: str, data: Any, times: int) -> None:
+        if self.doors and name in self.doors:
+            data = self.doors[name].widened(data)
         if type(data) is tuple and data and type(data[0]) not in NESTED and name in self._streams:
             self._change_one(name, data, times)
         elif self.relation(name).static or name in self.keys:
@@ -285,7 +297,7 @@ class NativeSession(Session):
         if self.keys:
             super().apply(events)
             return
-        state = self.engine.state
+        state, events = self.engine.state, self._at_the_doors(events)
         if arrow.is_arrow(events):
             batch = arrow.batch(events, "events")
             if not self._do(lambda: state.arrow_events(batch), lambda: state.arrow_events(arrow.undone(batch))):

@@ -117,6 +117,6 @@ def _relation(relation: Relation, copy: Copy) -> Relation:
     return replace(
         relation,
         name=copy.name,
-        columns=tuple(c for c in relation.columns if c.name in copy.columns),
+        columns=tuple(replace(c, derived="") for c in relation.columns if c.name in copy.columns),  # rows come with it
         distinct=MappingProxyType({c: n for c, n in relation.distinct.items() if c in copy.columns}),
     )

@@ -33,8 +33,8 @@ def expected(
         connection.execute("SET ieee_floating_point_ops = false")  # x / 0 is NULL, as it is to us
         connection.execute("SET error_on_division_by_zero = false")
         for relation in relations:
-            columns = ", ".join(f'"{c.name}" {c.type}' for c in relation.columns)
-            names = ", ".join(f'"{c.name}"' for c in relation.columns)
+            columns = ", ".join(f'"{c.name}" {c.type}' for c in relation.given)
+            names = ", ".join(f'"{c.name}"' for c in relation.given)
             connection.execute(f'CREATE TABLE "{relation.name}" ({columns})')
             connection.execute(f"CREATE TEMP TABLE arrived ({columns}, {OP} BIGINT)")
             for table in events[relation.name]:

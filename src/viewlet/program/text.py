@@ -78,7 +78,8 @@ def _after(q: Query, used: int, indent: int) -> str:
 
 
 def _relation(r: Relation) -> str:
-    words = ["table" if r.static else "stream", label(r.name), f"({', '.join(map(_column, r.columns))})"]
+    columns = ", ".join(_column(c) + _derived(c) for c in r.columns)
+    words = ["table" if r.static else "stream", label(r.name), f"({columns})"]
     if r.rate != DEFAULT.rate:
         words += ["rate", number(r.rate).text]
     if r.rows != DEFAULT.rows:
@@ -99,6 +100,10 @@ def _keys(r: Relation) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def _column(c: Column | ResultColumn) -> str:
     return f"{label(c.name)} {c.type}" + " NOT NULL" * (not c.nullable)
+
+
+def _derived(c: Column) -> str:
+    return f" AS {string(c.derived).text}" if c.derived else ""
 
 
 def _view(v: ViewDefinition) -> str:
@@ -204,7 +209,7 @@ class ProgramReader(Reader):
     def relation(self) -> Relation:
         static = self.next() == "table"
         name = self.label()
-        columns = self.listed(lambda: Column(*self.typed()), "(", ")")
+        columns = self.listed(self.column, "(", ")")
         rate = self.number() if self.take("rate") else DEFAULT.rate
         rows = self.whole() if self.take("rows") else DEFAULT.rows
         distinct = self.listed(lambda: (self.label(), self.whole()), "(", ")") if self.take("distinct") else ()
@@ -215,6 +220,10 @@ class ProgramReader(Reader):
             unique.append(self.listed(self.label, "(", ")"))
         self.expect(";")
         return Relation(name, columns, static, rate, rows, dict(distinct), dict(options), key, tuple(unique))
+
+    def column(self) -> Column:
+        name, type_, nullable = self.typed()
+        return Column(name, type_, nullable, self.string() if self.take("AS") else "")
 
     def typed(self) -> tuple[str, Type, bool]:
         """``name TYPE`` or ``name TYPE NOT NULL``; the last is whether it is nullable."""

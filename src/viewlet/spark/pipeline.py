@@ -65,7 +65,8 @@ class Pipeline:
         programs = [described(self.program), described(self.merge.program) if self.merge else ""]
         shares = [d.share for d in self.grid.dimensions]
         routes = [(c.name, c.relation, c.columns, c.routes) for c in self.grid.copies]
-        return digest(repr((programs, shares, routes, self.local)).encode())
+        derived = [(r.name, c.name, c.derived) for r in self.relations.values() for c in r.derived]
+        return digest(repr((programs, shares, routes, self.local, *derived)).encode())
 
 
 def _meaning(program: Program) -> str:

@@ -57,6 +57,7 @@ class Definitions:
     catalog: Catalog
     results: dict[str, Result]
     steps: list[Step] = field(default_factory=list)
+    dropped: set[Dropped] = field(default_factory=set)
 
     def take(self, statement: AnyStatement) -> None:
         match statement:
@@ -86,7 +87,14 @@ class Definitions:
         if statement.kind == "VIEW":
             self._create_view(statement)
         else:
-            self.catalog.relations[statement.name] = relation(self.source, statement)
+            self._create_relation(statement)
+
+    def _create_relation(self, statement: Statement) -> None:
+        found, derived = relation(self.source, statement), self.catalog.derived.get(statement.name, ())
+        if derived and Dropped(statement.name) in self.dropped:
+            hint = "choose another name: functions of its rows were computed for the one before"
+            raise self.source.unsupported(statement.place, f"{statement.name} defined again", hint)
+        self.catalog.relations[statement.name] = replace(found, columns=found.columns + derived)
 
     def _create_view(self, statement: Statement) -> None:
         session = Session(self.source, self.catalog, self.dialect, Names())
@@ -115,11 +123,15 @@ class Definitions:
     def _forget(self, name: str) -> None:
         if self.catalog.relations.pop(name, None) is not None:
             self.steps.append(Dropped(name))
+            self.dropped.add(Dropped(name))
         self.catalog.views.pop(name, None)
         self.results.pop(name, None)
 
     def _rename(self, head: Head, column: str, new: str) -> None:
         self._check_unread(head.place, head.name, "be renamed")
+        if head.name in self.catalog.derived and head.name in self.catalog.relations:
+            hint = "drop it, and define it with another name"
+            raise self.source.unsupported(head.place, "RENAME where functions of the rows were computed", hint)
         if column:
             self._rename_column(head, column, new)
         elif new != head.name:

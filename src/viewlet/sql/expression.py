@@ -10,9 +10,10 @@ from sqlglot import exp
 from viewlet.algebra.functions.calendar import MICROSECONDS_PER_DAY
 from viewlet.algebra.query import outputs
 from viewlet.algebra.terms import FALSE, NULL, TRUE, ZERO_TERM, Const, Term, Var, can_fail, free, op
-from viewlet.errors import SqlError, shortened
+from viewlet.errors import SqlError, UnsupportedError, shortened
 from viewlet.schema import BIGINT, BOOLEAN, DATE, DOUBLE, Type
 from viewlet.sql.ddl import data_type
+from viewlet.sql.derived import derived
 from viewlet.sql.equality import equal
 from viewlet.sql.expr import (
     Expr,
@@ -89,6 +90,13 @@ def expression(node: exp.Expr, scope: Scope) -> Expr:
             return RULES[type(node)](node, scope)
         raise refuse(source, node)
     except SqlError as error:
+        try:
+            found = derived(node, scope) if isinstance(error, UnsupportedError) else None
+        except SqlError as refused:
+            has_rule = type(node) in RULES and not isinstance(node, exp.Anonymous)
+            found, error = None, error if has_rule else refused
+        if found is not None:
+            return found
         if source.noted is None or len(source.noted) == before:  # else it may come of what was refused inside
             source.refuse(error)
             _look_inside(node, scope)

@@ -9,8 +9,8 @@ from typing import Literal
 
 from sqlglot import exp
 
-from viewlet.algebra.query import Query, inputs, rename, variables
-from viewlet.schema import Relation
+from viewlet.algebra.query import Query, Rel, inputs, rename, variables
+from viewlet.schema import Column, Relation
 from viewlet.sql.expr import Expr
 from viewlet.sql.parse import Statement
 from viewlet.sql.source import Source, did_you_mean
@@ -24,6 +24,7 @@ class Names:
     def __init__(self) -> None:
         self._base: dict[str, str] = {}
         self._count: dict[str, int] = {}
+        self.origins: dict[str, tuple[Rel, str]] = {}  # of a variable that is a column: who reads it, and its name
 
     def fresh(self, wanted: str) -> str:
         """A quoted name may hold anything; in a variable every part between dots is a plain name."""
@@ -50,6 +51,7 @@ class Catalog:
 
     relations: dict[str, Relation] = field(default_factory=dict)
     views: dict[str, Statement] = field(default_factory=dict)
+    derived: dict[str, tuple[Column, ...]] = field(default_factory=dict)  # of relations, defined or to be
 
     def __contains__(self, name: str) -> bool:
         return name in self.relations or name in self.views

@@ -213,7 +213,9 @@ def _named(node: exp.Table, scope: Scope, alias: str) -> Table:
         raise session.source.error(node, f"there is no table or view {name}", hint)
     columns = [(c, session.names.fresh(f"{alias}.{c.name}")) for c in relation.columns]
     atom = Rel(name, tuple(var for _, var in columns))
-    return Table((atom,), tuple(OutputColumn(c.name, variable(var, c.type, c.nullable)) for c, var in columns))
+    session.names.origins.update({var: (atom, c.name) for c, var in columns})
+    shown = [(c, var) for c, var in columns if not c.derived]
+    return Table((atom,), tuple(OutputColumn(c.name, variable(var, c.type, c.nullable)) for c, var in shown))
 
 
 def _common_table(common: CommonTable, scope: Scope) -> Table:
