@@ -226,6 +226,13 @@ def _algebra(program: Program) -> str:
     return "\n\n".join("\n".join(_result_lines(r, program)) for r in program.results)
 
 
+def read_cost(result: Result) -> str:
+    """The class of a read; only machine code keeps an order from read to read."""
+    sorted_ = "O(n log n), since all rows are sorted"
+    is_kept = result.limit is not None and (result.rows is None or isinstance(result.rows, View))
+    return "O(log n) for each row that it shows or that changed, in generated Python O(n)" if is_kept else sorted_
+
+
 def _result_lines(result: Result, program: Program) -> Iterator[str]:
     yield f"{result.name}: " + ("one row" if result.rows is None else "a row for each key of")
     if result.rows is not None:
@@ -239,7 +246,8 @@ def _result_lines(result: Result, program: Program) -> Iterator[str]:
     for o in result.order:
         yield f"  order{' descending' * o.descending}{' nulls first' * o.nulls_first} by {o.term.text}"
     if result.is_cut:
-        yield f"  the first {'rows' if result.limit is None else result.limit} after {result.offset}"
+        first = "all rows" if result.limit is None else f"the first {result.limit} rows"
+        yield f"  {first} after {result.offset}: a read costs {read_cost(result)}"
     for column in result.columns:
         yield f"  column {column.name} {column.type} := {column.term.text}"
 

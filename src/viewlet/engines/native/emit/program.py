@@ -22,6 +22,7 @@ from viewlet.engines.native.emit.keys import view_constant
 from viewlet.engines.native.emit.layout import Field, Layout, MapLayout, OrderLayout, layout
 from viewlet.engines.native.emit.limits import Limits
 from viewlet.engines.native.emit.lines import Code, function, plain_code
+from viewlet.engines.native.emit.ranked import HEADER, Ranked
 from viewlet.engines.native.emit.results import plan_reader, reader, reader_of_one
 from viewlet.engines.native.emit.structs import (
     map_types,
@@ -54,7 +55,8 @@ HEAD = """\
 
 namespace viewlet {{
 """
-INCLUDES = ("program", "ordered", "watch", "terms")  # in the order in which they build on each other; functions follow
+# in the order in which they build on each other; functions follow
+INCLUDES = ("program", "ordered", "watch", "ranking", "terms")
 
 
 @dataclass(frozen=True)
@@ -100,9 +102,12 @@ def native(program: Program, watched: Watched = UNWATCHED) -> Native:
     triggers = Triggers(program, Lowering.of(program), Shared(found, kinds, Limits.of(program, kinds)))
     rows = {r.name: row_fields(r) for r in program.relations}
     _plan(triggers)
-    watching = Watching.of(triggers, watched)
+    ranked = [made for r in program.results if (made := Ranked.of(triggers, r)) is not None]
+    watching = Watching.of(triggers, watched, ranked)
     functions = list(_functions(triggers, rows))
     readers = {r.name: body for r in program.results if (body := reader(triggers, r)) is not None}
+    readers |= {r.result.name: r.reader() for r in ranked}
+    functions += [f for r in ranked for f in r.functions]
     functions += [_function(f"read_{plain(name)}", "Rows& out", body) for name, body in readers.items()]
     readers_of_one = {name: one for name in readers if (one := reader_of_one(triggers, program.result(name)))}
     functions += [
@@ -113,15 +118,17 @@ def native(program: Program, watched: Watched = UNWATCHED) -> Native:
     told = watching.write(tuple(readers))
     functions += watching.functions
     functions += [_order(m) for m in found.maps if m.orders]
+    headers = found.includes | watching.includes | triggers.terms.headers | {HEADER for _ in ranked}
     parts = [
-        _head(sum(f.lookups for f in functions), found.includes | watching.includes | triggers.terms.headers),
+        _head(sum(f.lookups for f in functions), headers),
         *(row_struct(r, rows[r.name]) for r in program.relations),
         *(map_types(m) for m in found.maps),
         *(order_types(m, order) for m in found.maps for order in m.orders.values()),
         *(temporary_types(t) for t in triggers.shared.temporaries),
         *watching.types,
+        *(r.rank for r in ranked),
         view_numbers(program),
-        _program(triggers, rows, watching.members, functions),
+        _program(triggers, rows, [*watching.members, *(r.member for r in ranked)], functions),
         descriptions(program, found, rows, keys_of_readers),
         "}  // namespace viewlet",
         "",
