@@ -12,7 +12,8 @@ from fractions import Fraction
 from typing import Any
 
 from viewlet.algebra.evaluate import Key
-from viewlet.algebra.terms import EPOCH, Scalar
+from viewlet.algebra.functions.calendar import EPOCH
+from viewlet.algebra.terms import Scalar
 from viewlet.errors import DataError, OutOfRangeError
 from viewlet.program.encoding import Row, decode, scale_of
 from viewlet.program.encoding import Stored as Cell
@@ -199,7 +200,7 @@ _TO_CELL: dict[Kind, Callable[[object, Type], Cell]] = {
 
 def to_key(relation: Relation, row: object, number: int = 0, *, takes_wild: bool = True) -> Row:
     """A row (tuple, list or dict) as cells of the relation; ``number`` is its place in the batch, from 0."""
-    values = _values(relation, row, number)
+    values = given_values(relation, row, number)
     return tuple([_cell(relation, c, v, number, takes_wild) for c, v in zip(relation.columns, values, strict=True)])
 
 
@@ -210,7 +211,8 @@ def is_one_row(data: object) -> bool:
     return data != [] and not any(isinstance(v, (tuple, list, Mapping)) for v in data)
 
 
-def _values(relation: Relation, row: object, number: int) -> Sequence[object]:
+def given_values(relation: Relation, row: object, number: int) -> Sequence[object]:
+    """What a row gives, in the order of the columns."""
     names = [c.name for c in relation.columns]
     if isinstance(row, Mapping):
         for name in row:
@@ -222,7 +224,7 @@ def _values(relation: Relation, row: object, number: int) -> Sequence[object]:
                     column=str(name),
                     value=row[name],
                 )
-        return [row.get(name) for name in names]
+        return [row[c.name] if c.derived else row.get(c.name) for c in relation.columns]  # those nobody leaves out
     if not isinstance(row, (tuple, list)):
         kind = type(row).__name__
         raise DataError(
@@ -322,6 +324,17 @@ def to_python(view: str, column: ResultColumn, value: Scalar) -> Any:
         return None if value is None else _FROM_SCALAR[column.type.kind](value, column.type)
     except OverflowError:
         raise OutOfRangeError(f"{view}.{column.name}: {value} no longer fits {column.type}") from None
+
+
+def value_of(cell: Cell, type_: Type) -> Any:
+    """The Python value of a cell."""
+    if cell is None or isinstance(cell, float):
+        return cell
+    return _FROM_SCALAR[type_.kind](decode(cell, scale_of(type_)), type_)
+
+
+def values_of(relation: Relation, row: Row) -> tuple[Any, ...]:
+    return tuple([value_of(cell, column.type) for column, cell in zip(relation.columns, row, strict=True)])
 
 
 def to_python_row(result: Result, row: Key) -> tuple[Any, ...]:

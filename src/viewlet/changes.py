@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from threading import get_ident
 from typing import Any
@@ -57,6 +57,12 @@ class Subscriptions:
         self._listening[view].remove(subscription)
         if not self._listening[view]:
             del self._listening[view], self._rows[view]
+
+    def keep(self, views: Collection[str]) -> None:
+        """There are only these views from now on: the others have nothing more to tell."""
+        for view in [view for view in self._listening if view not in views]:
+            for subscription in list(self._listening[view]):
+                self._end(subscription)
 
     def publish(self, rows: Mapping[str, Counter[Row]]) -> None:
         """Tell every listener. A callback that updates the database itself is told of that after all of this.

@@ -17,7 +17,8 @@ from viewlet.errors import SqlError, UnsupportedError, refusing_depth
 from viewlet.loops.cost_class import program_cost_class, scan_warnings
 from viewlet.program.graph import part_for
 from viewlet.program.trigger import Program, Script
-from viewlet.sql.source import script_text
+from viewlet.sql.heads import created
+from viewlet.sql.source import Source, script_text
 from viewlet.sql.translate import nothing, translate
 
 ON_PYTHON = "kept fresh by generated Python, with all views of the script, since there is no machine code for it"
@@ -76,12 +77,13 @@ def check(script: str, *, strategy: StrategyName = "optimized", dialect: Dialect
     parsed, refused = _translate_the_rest(script, statements, dialect)
     with refusing_depth():
         program = compile_script(parsed, strategy)
+    last = {s.view: s for s in statements if s not in refused}  # CREATE OR REPLACE takes the place of those before
     maintained = {r.name for r in program.results}
     slow = why_not_native(program)
     return [
         _maintainable(program, s.view, slow) if s not in refused else _refused(s, refused)
         for s in statements
-        if s in refused or s.view in maintained
+        if s in refused or (s.view in maintained and s == last[s.view])
     ]
 
 
@@ -128,9 +130,18 @@ def _statements(script: str) -> Iterator[_Statement]:
 
 
 def _statement(tokens: list[Token]) -> _Statement:
-    words = [t.text.lower() for t in tokens]
-    is_view = words[:3] == ["create", "materialized", "view"] and len(words) > 3
-    return _Statement(tokens[0].start, tokens[-1].end + 1, words[3] if is_view else "", frozenset(words))
+    words = frozenset(t.text.lower() for t in tokens)
+    return _Statement(tokens[0].start, tokens[-1].end + 1, _view_name(tokens), words)
+
+
+def _view_name(tokens: list[Token]) -> str:
+    if tokens[0].text.upper() != "CREATE":
+        return ""
+    try:
+        head = created(Source(""), tokens)
+    except SqlError:  # which the translator raises, too
+        return ""
+    return head.name if head.kind == "VIEW" else ""
 
 
 def _offset(script: str, error: SqlError) -> int:

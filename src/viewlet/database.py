@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -10,13 +10,16 @@ from weakref import ref
 
 import pyarrow as pa
 
-from viewlet import arrow
+from viewlet import arrow, dml
 from viewlet.algebra.query import relations
-from viewlet.boundary import WildError, is_wild
+from viewlet.boundary import WildError, is_wild, to_key
 from viewlet.changes import Change, Subscriptions, differences
 from viewlet.compilation import Dialect
 from viewlet.compiler.script import compile_script
 from viewlet.compiler.strategy import StrategyName
+from viewlet.dml import Workbench
+from viewlet.door import widened_changes, with_derived, with_new_columns, without_derived
+from viewlet.duck import create_function
 from viewlet.engines.base import Engine
 from viewlet.engines.exact.interpreter import Interpreter
 from viewlet.engines.exact.python.engine import PythonEngine
@@ -25,9 +28,12 @@ from viewlet.engines.native.bridge import SpoiledError
 from viewlet.engines.native.engine import NativeEngine, compile_program
 from viewlet.engines.tables import tables_reader
 from viewlet.errors import Error, SqlError, refusing_depth
+from viewlet.program.encoding import Row
 from viewlet.program.kinds import Unfit
 from viewlet.program.trigger import Program, Result
-from viewlet.session import NativeSession, Session, Start, Tables
+from viewlet.schema import Relation
+from viewlet.session import NativeSession, Session, Start, Tables, finite_row
+from viewlet.sql.define import Changed, Step
 from viewlet.sql.source import script_text
 from viewlet.sql.translate import nothing
 from viewlet.tiers import NativeBuild
@@ -75,6 +81,7 @@ class Database:
         self._free = self._turn.free
         self._build: NativeBuild | None = None
         self._updating = False
+        self._bench = Workbench()
         self._session: Session | None = Session(
             compile_script(self._translation.script, strategy), self._start, {}, self._subscriptions
         )
@@ -82,20 +89,42 @@ class Database:
     # -- definitions ---------------------------------------------------------------------------------------------------
 
     def execute(self, script: str) -> None:
-        """Run CREATE STREAM, CREATE TABLE and CREATE MATERIALIZED VIEW statements.
+        """Run statements that define streams, tables and views, or change rows.
 
-        A new view starts from the rows that its tables hold. A script with an error adds nothing.
+        These are CREATE, DROP and ALTER … RENAME, and INSERT, UPDATE, DELETE and TRUNCATE. A new view starts from the
+        rows that its tables hold. A script with an error changes nothing, whichever statement of it is wrong.
         """
         with self._turn.taken():
-            self._execute(script)
+            self._execute(script_text(script))
 
     def _execute(self, script: str) -> None:
-        tables, script = self._running.tables(), script_text(script)
+        with refusing_depth():
+            changes = self._translation.changes(script)
+        if changes is None:
+            self._define(script)
+        elif self._build is None:
+            self._change(self._running, changes)
+        else:
+            self._meanwhile(changes, self._change)
+
+    def _change(self, session: Session, steps: tuple[Step, ...]) -> None:
+        events = dml.changes(steps, session.engine.table, session.keys, self._bench, session.row)
+        session.update(widened_changes(session.doors, events))
+
+    def _define(self, script: str) -> None:
+        tables = self._running.tables()
         source = self._translation.script.source
         before = source + BETWEEN_SCRIPTS if source else ""
         try:
             with refusing_depth():
                 translation = self._translation.followed(before + script)
+                relations = translation.script.relations
+                if translation.steps:
+                    tables = without_derived(tables, self._running.program.relations)
+                    tables = dml.changed_tables(tables, translation.steps, self._bench, self._first_row)
+                    tables = with_derived(tables, relations)
+                else:
+                    tables = with_new_columns(tables, self._running.program.relations, relations)
                 session = self._session_for(compile_script(translation.script, self._strategy), tables)
         except SqlError as error:
             error.point_into(script, before.count("\n"))
@@ -105,6 +134,14 @@ class Database:
             raise Error(message) from error
         self._session, self._translation = session, translation
         self._compile_natively()
+        self._subscriptions.keep({result.name for result in session.program.results})
+        if any(isinstance(step, Changed) for step in translation.steps):
+            self._subscriptions.publish(self._subscriptions.look())
+
+    def _first_row(self, relation: Relation, row: object, number: int) -> Row:
+        """A row that a script brings which also defines names: the engine for it is still to be chosen."""
+        takes_wild = relation.static or self._tiered
+        return finite_row(relation, to_key(relation, row, number, takes_wild=takes_wild), number)
 
     def _session_for(self, program: Program, tables: Tables) -> Session:
         """Long work is worth waiting for the native program; NaN and infinities no other can take over at all."""
@@ -122,6 +159,15 @@ class Database:
             if compiled is not None:
                 return NativeSession(compiled, tables, self._subscriptions)
         return Session(program, self._start, tables, self._subscriptions)
+
+    def create_function(self, name: str, function: Callable[..., Any], parameters: Sequence[str], returns: str) -> None:
+        """Let views call a Python function: ``db.create_function("risk", risk, ["DOUBLE", "VARCHAR"], "INTEGER")``.
+
+        The function is called once for each row that arrives, and again when the row leaves. So the same arguments must
+        always give the same value. It takes columns of one stream or table. NULL for an argument gives NULL. Functions
+        belong to the process: databases share them.
+        """
+        create_function(name, function, parameters, returns)
 
     # -- tiers ---------------------------------------------------------------------------------------------------------
 
@@ -231,6 +277,19 @@ class Database:
         finally:
             free.append(None)
 
+    def upsert(self, relation: str, rows: Any) -> None:
+        """Insert rows, given as to :meth:`insert`, in place of those that have the same PRIMARY KEY.
+
+        Of several rows with one key the last one stays. All of it is one update: the views never show a key without
+        its row. A stream or table without a PRIMARY KEY raises :class:`DataError`.
+        """
+        rows = self._settled(relation, rows)
+        with self._turn.taken():
+            if self._build is None:
+                self._running.upsert(relation, rows)
+            else:
+                self._meanwhile(rows, lambda session, rows: session.upsert(relation, rows))
+
     def apply(self, events: Any) -> None:
         """Apply an ordered mix of inserts and deletes, all or none.
 
@@ -306,6 +365,9 @@ class Database:
         for result in results:
             if result.name == name:
                 return result
+        if name in self._translation.catalog.views:
+            hint = "a plain view, which only other views read: write CREATE MATERIALIZED VIEW to read it"
+            raise Error(f"{name} is {hint}")
         there = ", ".join(result.name for result in results) or "none"
         raise Error(f"there is no view {name}; there are: {there}")
 

@@ -227,6 +227,13 @@ def _algebra(program: Program) -> str:
     return "\n\n".join("\n".join(_result_lines(r, program)) for r in program.results)
 
 
+def read_cost(result: Result) -> str:
+    """The class of a read; only machine code keeps an order from read to read."""
+    sorted_ = "O(n log n), since all rows are sorted"
+    is_kept = result.limit is not None and (result.rows is None or isinstance(result.rows, View))
+    return "O(log n) for each row that it shows or that changed, in generated Python O(n)" if is_kept else sorted_
+
+
 def _result_lines(result: Result, program: Program) -> Iterator[str]:
     yield f"{result.name}: " + ("one row" if result.rows is None else "a row for each key of")
     if result.rows is not None:
@@ -237,6 +244,11 @@ def _result_lines(result: Result, program: Program) -> Iterator[str]:
         yield f"  {e.var} := {e.end} {e.key} of {_defined(e.query, program, 6 + len(e.var))}"
     if result.having is not None:
         yield f"  having {result.having.text}"
+    for o in result.order:
+        yield f"  order{' descending' * o.descending}{' nulls first' * o.nulls_first} by {o.term.text}"
+    if result.is_cut:
+        first = "all rows" if result.limit is None else f"the first {result.limit} rows"
+        yield f"  {first} after {result.offset}: a read costs {read_cost(result)}"
     for column in result.columns:
         yield f"  column {column.name} {column.type} := {column.term.text}"
 

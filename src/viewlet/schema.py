@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Literal
@@ -38,9 +39,12 @@ def decimal(precision: int, scale: int) -> Type:
 
 @dataclass(frozen=True, slots=True)
 class Column:
+    """``derived``: no user gives it; it is this expression of DuckDB's over the columns of its row."""
+
     name: str
     type: Type
     nullable: bool = True
+    derived: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,33 @@ class Relation:
     rows: int = 10_000  # expected live rows (§5.1)
     distinct: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))  # per column, where known
     options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))  # connector options, verbatim
+    key: tuple[str, ...] = ()  # PRIMARY KEY: at most one row has the same values in these columns
+    unique: tuple[tuple[str, ...], ...] = ()  # UNIQUE: the same of rows without a NULL in them
+
+    @property
+    def params(self) -> tuple[str, ...]:
+        """The variables that hold the columns of an event's row: ``@price``, also for columns with other characters."""
+        found: list[str] = []
+        for column in self.columns:
+            name = "@" + re.sub(r"\W", "_", column.name)
+            while name in found:
+                name += "_"
+            found.append(name)
+        return tuple(found)
 
     def column(self, name: str) -> Column | None:
         return next((c for c in self.columns if c.name == name), None)
+
+    @property
+    def given(self) -> tuple[Column, ...]:
+        """The columns that a row comes with. Derived columns stand behind them."""
+        return tuple(c for c in self.columns if not c.derived)
+
+    @property
+    def derived(self) -> tuple[Column, ...]:
+        return tuple(c for c in self.columns if c.derived)
+
+    @property
+    def as_given(self) -> Relation:
+        """The relation as its rows come: without derived columns."""
+        return replace(self, columns=self.given) if self.derived else self

@@ -7,24 +7,26 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn
 
 from viewlet import arrow
-from viewlet.boundary import Encoder, encoder, is_one_row, is_wild, to_key
+from viewlet.boundary import Encoder, encoder, is_one_row, is_wild, to_key, values_of
 from viewlet.changes import Subscriptions
+from viewlet.door import doors, widened_events
 from viewlet.engines.base import Engine
 from viewlet.engines.exact.python.engine import PythonEngine
 from viewlet.engines.native.bridge import Point, SpoiledError
 from viewlet.engines.native.engine import Compiled, NativeEngine
 from viewlet.errors import DataError, Error, OutOfRangeError, at_row, in_short
+from viewlet.keys import Event, Given, Keys
 from viewlet.program.encoding import Row
 from viewlet.program.trigger import Program
 from viewlet.schema import Relation
 
 OPS = {"+": 1, "-": -1}
 NESTED = (tuple, list, dict)  # what rows are, and cells are not
-Event = tuple[str, Row, int]  # a relation, a row of it, and how often it comes (or goes)
 Tables = Mapping[str, Mapping[Row, int]]
 Start = Callable[[Program, Tables], Engine]
-Given = Callable[[int], object]  # a row of an update by its number, as the user wrote it
+Culprit = tuple[str, int, object]  # the row that cannot be taken: its relation, its number, itself
 NUMBERS = (OutOfRangeError, ArithmeticError, ValueError)  # what a row may have that no view can hold
+NO_KEY = "has no PRIMARY KEY, by which a row would replace another: declare one, or delete and insert"
 NOT_STATIC = "a static table takes no NaN and no infinity, since views over it are evaluated exactly; a stream does"
 
 
@@ -37,7 +39,10 @@ class Session:
         self._subscriptions = subscriptions
         self._relations = {relation.name: relation for relation in program.relations}
         self._encoders: dict[str, Encoder] = {r.name: encoder(r) for r in program.relations}
+        self.doors = doors(program.relations)
         self.engine = start(program, tables)
+        self.keys = Keys(program.relations, lambda name: self.engine.table(name))
+        self._plain = {name: encode for name, encode in self._encoders.items() if name not in self.keys}
 
     def tables(self) -> dict[str, Counter[Row]]:
         return {r.name: Counter(self.engine.table(r.name)) for r in self.program.relations}
@@ -46,6 +51,8 @@ class Session:
 
     def change(self, name: str, data: Any, times: int) -> None:
         """Rows of one relation come (``times`` = 1) or go (-1)."""
+        if name in self.doors:
+            data = self.doors[name].widened(data)
         row = self._one_row(name, data)
         if row is not None and (times > 0 or self.engine.count(name, row) > 0):
             self._run([(name, row, times)], lambda number: data)
@@ -54,24 +61,52 @@ class Session:
 
     def apply(self, events: Any) -> None:
         """An ordered mix of (op, relation, row)."""
+        events = self._at_the_doors(events)
         triples = arrow.events(events) if arrow.is_arrow(events) else events
         if not isinstance(triples, Iterable):
             raise Error(f"apply takes events (op, relation, row), not {events!r}")
         given = list(triples)
         changes = [self._event(event, number) for number, event in enumerate(given)]
-        self._check_deletes(changes, lambda number: given[number][2])
+        self._check(changes, lambda number: given[number][2])
         self._run(changes, lambda number: given[number][2])
+
+    def upsert(self, name: str, data: Any) -> None:
+        """Rows come, and those with the same primary keys go."""
+        relation = self.relation(name)
+        if not relation.key:
+            raise DataError(NO_KEY, relation=name)
+        given = rows_of(self.doors[name].widened(data) if name in self.doors else data, name)
+        self.update(self.keys.upserts(name, [self.row(relation, row, number) for number, row in enumerate(given)]))
+
+    def update(self, changes: list[Event]) -> None:
+        """Rows that were checked before, all or none."""
+
+        def given(number: int) -> object:
+            name, row, _ = changes[number]
+            return values_of(self._relations[name], row)
+
+        self._check(changes, given)
+        names = list({name for name, _, _ in changes})
+        if len(names) == 1:
+            self._run_bulk(self.relation(names[0]), changes, given)
+        else:
+            self._run(changes, given)
+
+    def _at_the_doors(self, events: Any) -> Any:
+        """The events, their rows with derived columns. In Arrow each relation has a column of its rows."""
+        triples = arrow.events(events) if self.doors and arrow.is_arrow(events) else events
+        return widened_events(self.doors, triples) if self.doors and isinstance(triples, Iterable) else events
 
     def _one_row(self, relation: str, data: Any) -> Row | None:
         """A single event that needs no closer look."""
-        encode = self._encoders.get(relation) if type(data) is tuple and type(relation) is str else None
+        encode = self._plain.get(relation) if type(data) is tuple and type(relation) is str else None
         return None if encode is None else encode(data)
 
     def _change_checked(self, name: str, data: Any, times: int) -> None:
         relation = self.relation(name)
         given = rows_of(data, name)
-        changes = [(name, self._row(relation, row, number), times) for number, row in enumerate(given)]
-        self._check_deletes(changes, given.__getitem__)
+        changes = [(name, self.row(relation, row, number), times) for number, row in enumerate(given)]
+        self._check(changes, given.__getitem__)
         if len(changes) < 2:
             self._run(changes, given.__getitem__)
         else:
@@ -85,16 +120,13 @@ class Session:
         times = OPS.get(op) if isinstance(op, str) else op
         if not isinstance(times, int) or isinstance(times, bool):
             raise DataError('op is "+", "-" or an integer', relation=name, row=number, column="op", value=op)
-        return name, self._row(relation, row, number), times
+        return name, self.row(relation, row, number), times
 
-    def _row(self, relation: Relation, row: object, number: int) -> Row:
+    def row(self, relation: Relation, row: object, number: int) -> Row:
+        """A row of an update, checked."""
         cells = self._encoders[relation.name](row)
-        if cells is None:
-            cells = to_key(relation, row, number, takes_wild=relation.static or self.engine.takes_wild)
-        for column, cell in zip(relation.columns, cells if relation.static else (), strict=False):
-            if is_wild(cell):
-                raise DataError(NOT_STATIC, relation=relation.name, row=number, column=column.name, value=cell)
-        return cells
+        takes_wild = relation.static or self.engine.takes_wild
+        return finite_row(relation, cells or to_key(relation, row, number, takes_wild=takes_wild), number)
 
     def relation(self, name: object, number: int | None = None) -> Relation:
         found = self._relations.get(name) if isinstance(name, str) else None
@@ -105,6 +137,11 @@ class Session:
         there = ", ".join(relation.name for relation in self.program.relations) or "none"
         message = f"there is no such stream or table; there are: {there}"
         raise DataError(message, relation=str(name), row=number, value=name)
+
+    def _check(self, changes: list[Event], given: Given) -> None:
+        if self.keys:
+            self.keys.check(changes, given)
+        self._check_deletes(changes, given)
 
     def _check_deletes(self, changes: list[Event], given: Given) -> None:
         """In the batch's own order: what it inserted before, it may delete."""
@@ -130,8 +167,9 @@ class Session:
                 done += 1
             rows = self._subscriptions.look()
         except BaseException as error:
-            culprit = "" if done == len(events) else at_row(events[done][0], done, given(done))
+            culprit = None if done == len(events) else (events[done][0], done, given(done))
             self._refuse(events[:done], error, culprit)
+        self.keys.commit()
         if rows:
             self._subscriptions.publish(rows)
 
@@ -157,33 +195,39 @@ class Session:
             done = events
             rows = self._subscriptions.look()
         except BaseException as error:
-            self._refuse(done, error, "" if done else self._culprit(events, error, given))
+            self._refuse(done, error, None if done else self._culprit(events, error, given))
+        self.keys.commit()
         if rows:
             self._subscriptions.publish(rows)
 
-    def _culprit(self, events: list[Event], error: BaseException, given: Given) -> str:
+    def _culprit(self, events: list[Event], error: BaseException, given: Given) -> Culprit | None:
         """The first of many rows that is refused on its own, with no others around."""
         if not isinstance(error, NUMBERS) or self._relations[events[0][0]].static:
-            return ""
+            return None
         static = {name: self.engine.table(name) for name, relation in self._relations.items() if relation.static}
         alone = PythonEngine(self.program, static)
         for number, (name, row, times) in enumerate(events):
             try:
                 self._apply(alone, (name, row, abs(times)))
             except NUMBERS:
-                return at_row(name, number, given(number))
-        return ""
+                return name, number, given(number)
+        return None
 
-    def _refuse(self, done: list[Event], error: BaseException, culprit: str) -> NoReturn:
+    def _refuse(self, done: list[Event], error: BaseException, culprit: Culprit | None) -> NoReturn:
+        self.keys.forget()
         tables = self.tables()
         for name, row, times in done:
             tables[name][row] -= times
         self._go_back({name: +rows for name, rows in tables.items()})
+        at = at_row(*culprit) if culprit else ""
         if isinstance(error, OutOfRangeError):
-            raise OutOfRangeError(f"{error}{culprit}") from error
+            raise OutOfRangeError(f"{error}{at}") from error
+        why = f"a view cannot be computed with these rows, so nothing changed: {error}"
+        if isinstance(error, ValueError) and culprit:
+            relation, number, refused = culprit
+            raise DataError(f"{why}: {in_short(refused)}", relation=relation, row=number, value=refused) from error
         if isinstance(error, (ValueError, ArithmeticError, RecursionError)):
-            kind = OutOfRangeError if isinstance(error, OverflowError) else Error
-            raise kind(f"a view cannot be computed with these rows, so nothing changed: {error}{culprit}") from error
+            raise (OutOfRangeError if isinstance(error, OverflowError) else Error)(f"{why}{at}") from error
         raise error
 
     def _go_back(self, tables: Tables) -> None:
@@ -213,12 +257,14 @@ class NativeSession(Session):
         super().__init__(compiled.program, start, tables, subscriptions)
         del self._start  # it would hold on to the engine before
         self._point: Point | None = None  # before the update
-        self._streams = frozenset(r.name for r in relations if not r.static)
+        self._streams = frozenset(r.name for r in relations if not r.static and r.name not in self.keys)
 
     def change(self, name: str, data: Any, times: int) -> None:
+        if self.doors and name in self.doors:
+            data = self.doors[name].widened(data)
         if type(data) is tuple and data and type(data[0]) not in NESTED and name in self._streams:
             self._change_one(name, data, times)
-        elif self.relation(name).static:
+        elif self.relation(name).static or name in self.keys:
             self._change_checked(name, data, times)
         elif is_one_row(data):
             self._change_one(name, data, times)
@@ -248,7 +294,10 @@ class NativeSession(Session):
         )
 
     def apply(self, events: Any) -> None:
-        state = self.engine.state
+        if self.keys:
+            super().apply(events)
+            return
+        state, events = self.engine.state, self._at_the_doors(events)
         if arrow.is_arrow(events):
             batch = arrow.batch(events, "events")
             if not self._do(lambda: state.arrow_events(batch), lambda: state.arrow_events(arrow.undone(batch))):
@@ -296,6 +345,14 @@ class NativeSession(Session):
                 raise
             self._subscriptions.publish(rows)
         return done
+
+
+def finite_row(relation: Relation, cells: Row, number: int) -> Row:
+    """Cells as they are, unless a static table cannot have them."""
+    for column, cell in zip(relation.columns, cells if relation.static else (), strict=False):
+        if is_wild(cell):
+            raise DataError(NOT_STATIC, relation=relation.name, row=number, column=column.name, value=cell)
+    return cells
 
 
 def _opposite(op: Any) -> Any:

@@ -19,6 +19,7 @@ from viewlet.algebra.terms import Scalar
 from viewlet.boundary import UnfitError, to_python, to_python_row, to_scalar
 from viewlet.changes import Change, Changes, Row
 from viewlet.engines.base import Engine
+from viewlet.engines.ordering import shown_count
 from viewlet.engines.results import key_columns, result_rows, row_count
 from viewlet.errors import DataError, Error, OutOfRangeError
 from viewlet.program.trigger import Program, Result, ResultColumn
@@ -57,7 +58,7 @@ class Owner(Protocol):
 
 
 class View:
-    """A handle on one view. Every read sees all updates made so far. Rows come in no particular order.
+    """A handle on one view. Every read sees all updates made so far. Rows come as its ORDER BY says, or in no order.
 
     :meth:`Database.view` makes one. ``name`` is the view's name. A handle can be iterated over and has a ``len()``. It
     hands itself to Arrow libraries by ``__arrow_c_stream__``, and shows itself in a notebook.
@@ -131,8 +132,8 @@ class View:
         return found[0] if found else None
 
     def _group(self, result: Result, key: Mapping[str, Scalar]) -> list[Row]:
-        """Of a MIN or MAX, the native engine alone knows the end without a scan of the group."""
-        found = self._native_group(result, key) if result.extremes else None
+        """The native engine alone knows the end of a MIN or MAX, and the first rows of an order, without a scan."""
+        found = self._native_group(result, key) if result.extremes or result.is_cut else None
         if found is None:
             found = [to_python_row(result, row) for _, row in result_rows(result, self._engine.read, key)]
         return found
@@ -142,7 +143,7 @@ class View:
 
         None on other engines, and where some row cannot be shown, which need not be the one asked for.
         """
-        if (row := self._engine.result_row(self.name, key)) is not None:
+        if not result.is_cut and (row := self._engine.result_row(self.name, key)) is not None:
             return _listed(arrow.from_struct(result, row))
         try:
             table = self._native()
@@ -232,7 +233,7 @@ class View:
         result, engine = self._result, self._engine
         if result.having is None and isinstance(result.rows, Read):
             entries, rows = engine.weigh(result.rows.name)
-            return entries if result.distinct else rows
+            return shown_count(result, entries if result.distinct else rows)
         try:
             table = self._native()
         except OutOfRangeError:

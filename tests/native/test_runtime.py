@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import viewlet
-from viewlet.algebra.terms import MICROSECONDS_PER_DAY, add_months
+from viewlet.algebra.functions.calendar import MICROSECONDS_PER_DAY, add_months
 
 HERE = Path(__file__).parent
 RUNTIME = Path(viewlet.__file__).parent / "engines" / "native" / "runtime"

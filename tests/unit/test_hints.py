@@ -49,11 +49,6 @@ REWRITES = [
         "SELECT count(CASE WHEN a > 9 THEN 1 END) AS n FROM r",
     ),
     (
-        "SELECT s LIKE 'ab%' AS x FROM r",
-        "x >= 'ab' AND x < 'ac'",
-        "SELECT s >= 'ab' AND s < 'ac' AS x FROM r",
-    ),
-    (
         "SELECT a IS NOT DISTINCT FROM b AS x FROM r",
         "COALESCE(x = y, x IS NULL AND y IS NULL)",
         "SELECT coalesce(a = b, a IS NULL AND b IS NULL) AS x FROM r",

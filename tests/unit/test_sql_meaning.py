@@ -13,8 +13,9 @@ import duckdb
 import pytest
 
 from viewlet.algebra.evaluate import Entries, evaluate, over
+from viewlet.algebra.functions.calendar import EPOCH, MICROSECONDS_PER_DAY
 from viewlet.algebra.query import inputs, outputs
-from viewlet.algebra.terms import EPOCH, MICROSECONDS_PER_DAY, Scalar, evaluate_term
+from viewlet.algebra.terms import Scalar, evaluate_term
 from viewlet.program.trigger import Result, Script
 from viewlet.sql import translate
 

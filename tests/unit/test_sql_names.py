@@ -572,7 +572,7 @@ def test_errors_name_what_was_written() -> None:
 
 def test_a_function_is_pointed_at() -> None:
     named = [(q, e) for q, e in REFUSALS.items() if "the function" in e.message or "the aggregate" in e.message]
-    assert len(named) > 100
+    assert len(named) > 20
     for query, error in named:
         assert isinstance(error, UnsupportedError)
         assert error.line == 4
@@ -585,12 +585,12 @@ def test_check_goes_on_after_each_of_them() -> None:
     lost = []
     for expression in EXPRESSIONS:
         error = REFUSALS.get(f"SELECT {expression} FROM r")
-        if error is None or "syntax error" in error.message or "INTERVAL" in error.message:
+        if error is None or "syntax error" in error.message:
             continue
-        query = f"SELECT foo(a) AS x, {expression} AS y FROM r WHERE bar(b) > 1 AND s LIKE 'a%'"
+        query = f"SELECT foo(a) AS x, {expression} AS y FROM r WHERE zap(b) > 1 AND qux(s) = 1"
         (view,) = viewlet.check(f"{SCHEMA}CREATE MATERIALIZED VIEW v AS\n{query};")
         found = [f.message for f in view.findings]
-        wanted = ["the function FOO", error.message.split(" is not")[0], "the function BAR", "LIKE"]
+        wanted = ["the function FOO", error.message.split(" is not")[0], "the function ZAP", "the function QUX"]
         if not all(any(message.startswith(w) for message in found) for w in wanted):
             lost.append((query, error.message, found))
     assert lost == []

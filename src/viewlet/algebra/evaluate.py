@@ -32,7 +32,21 @@ from viewlet.algebra.query import (
     outputs,
 )
 from viewlet.algebra.remembered import remembered
-from viewlet.algebra.terms import COMPARISONS, Const, Number, Op, Scalar, Term, Var, apply, exact, op
+from viewlet.algebra.terms import (
+    COMPARISONS,
+    LAZY,
+    Const,
+    Number,
+    Op,
+    Scalar,
+    Term,
+    Var,
+    apply,
+    apply_lazily,
+    can_fail,
+    exact,
+    op,
+)
 
 Key = tuple[Scalar, ...]
 Env = dict[str, Scalar]
@@ -133,6 +147,8 @@ def term_function(term: Term) -> Callable[[Env], Scalar]:
             return lambda env: env[name]
         case Op(name, args):
             parts = [term_function(a) for a in args]
+            if name in LAZY:
+                return lambda env: apply_lazily(name, parts, lambda p: p(env))
             return lambda env: apply(name, tuple([p(env) for p in parts]))
 
 
@@ -244,11 +260,16 @@ LOOP, SCAN = (5, 0), (6, 0)  # from here on a factor loops over what agrees with
 
 
 def effort(f: Query, bound: frozenset[str]) -> tuple[int, int]:
-    """Cheapest first; a nested aggregate before a loop, so that it is computed once and not once per row."""
+    """Cheapest first; a nested aggregate before a loop, so that it is computed once and not once per row.
+
+    What can fail comes after the tests that may spare it.
+    """
     loops = len(outputs(f) - bound)
     match f:
-        case Value() | Compare() | Bind(_, Value()):
-            return 0, loops
+        case Value(term) | Bind(_, Value(term)):
+            return 0, loops + 2 * can_fail(term)
+        case Compare(_, left, right):
+            return 0, loops + 2 * (can_fail(left) or can_fail(right))
         case Rel() | Delta() | View() if loops == 0:
             return 1, 0
         case Bind():

@@ -27,6 +27,7 @@ Variables that a ``Sum`` sums out are local to it; code that builds a query give
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -46,6 +47,13 @@ from viewlet.algebra.terms import (
     substitute_term,
 )
 
+PLAIN = re.compile(r"(?:[^\W\d]|[@$])[\w.$#~′@]*")  # a name that the text of a query can show as it is
+
+
+def label(name: str) -> str:
+    """A name that SQL chose, quoted where it is not a plain one."""
+    return name if PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rel(Node):
@@ -54,7 +62,7 @@ class Rel(Node):
 
     @cached_property
     def text(self) -> str:
-        return f"{self.name}({', '.join(self.vars)})"
+        return f"{label(self.name)}({', '.join(self.vars)})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,7 +74,7 @@ class Delta(Node):
 
     @cached_property
     def text(self) -> str:
-        return f"Δ{self.name}({', '.join(self.vars)})"
+        return f"Δ{label(self.name)}({', '.join(self.vars)})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -9,23 +9,24 @@ TIMESTAMP its number of microseconds, so that every comparison is one of numbers
 from __future__ import annotations
 
 import datetime as dt
-from calendar import monthrange
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from threading import RLock
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 from weakref import WeakValueDictionary
 
+from viewlet.algebra.functions import FUNCTIONS
+from viewlet.algebra.functions.calendar import EPOCH
 from viewlet.algebra.remembered import remembered
+
+Part = TypeVar("Part")
 
 Number = int | Fraction
 Scalar = int | Fraction | str | bool | None
 ConstKind = Literal["number", "string", "boolean", "date", "timestamp", "null"]
 
-EPOCH = dt.date(1970, 1, 1)
-MICROSECONDS_PER_DAY = 86_400_000_000
 BEYOND_DOUBLES = 2**1024 - 2**970  # the least number that would round to more than the greatest double
 
 
@@ -155,17 +156,6 @@ def nearest_double(value: Number) -> Number:
     return exact(Fraction(float(bounded(value))))
 
 
-def add_months(microseconds: int, months: int) -> int:
-    """TIMESTAMP + INTERVAL n MONTH: the same day of the month, or its last day."""
-    days, rest = divmod(microseconds, MICROSECONDS_PER_DAY)
-    day = EPOCH + dt.timedelta(days=days)
-    year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
-    if not dt.MINYEAR <= year <= dt.MAXYEAR:
-        raise OverflowError(f"{day} and {months} months are not in the years 1 to 9999")
-    moved = dt.date(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))
-    return (moved - EPOCH).days * MICROSECONDS_PER_DAY + rest
-
-
 COMPARISONS: dict[str, Callable[[object, object], bool]] = {
     "=": lambda a, b: a == b,
     "<>": lambda a, b: a != b,
@@ -184,11 +174,12 @@ STRICT: dict[str, Callable[..., Scalar]] = {
     "/": _divide,
     "abs": abs,
     "double": nearest_double,
-    "add_months": add_months,
     **COMPARISONS,
+    **{name: function.meaning for name, function in FUNCTIONS.items()},
 }
 INFIX = frozenset({"+", "-", "*", "/", "and", "or", *COMPARISONS})
-OPERATORS = frozenset({*STRICT, "and", "or", "not", "in", "coalesce", "case", "is_null"})
+LAZY = frozenset({"and", "or", "coalesce", "case"})  # whose later arguments may not matter, even where they fail
+OPERATORS = frozenset({*STRICT, *LAZY, "not", "in", "is_null"})
 
 
 def apply(name: str, values: tuple[Scalar, ...]) -> Scalar:
@@ -197,24 +188,36 @@ def apply(name: str, values: tuple[Scalar, ...]) -> Scalar:
     ``in`` takes a value and the constants of a list, of which none is NULL.
     """
     match name:
-        case "and":
-            return False if False in values else None if None in values else True
-        case "or":
-            return True if True in values else None if None in values else False
         case "not":
             return None if values[0] is None else not values[0]
         case "in":
             return None if values[0] is None else values[0] in values[1:]
         case "is_null":
             return values[0] is None
-        case "coalesce":
-            return next((v for v in values if v is not None), None)
-        case "case":
-            for condition, value in zip(values[:-1:2], values[1::2], strict=True):
-                if condition is True:
-                    return value
-            return values[-1]
+    if name in LAZY:
+        return apply_lazily(name, values, lambda value: value)
     return None if None in values else STRICT[name](*values)
+
+
+def apply_lazily(name: str, parts: Sequence[Part], value: Callable[[Part], Scalar]) -> Scalar:
+    """The meaning of a lazy operator: ``value`` is asked for the parts that decide, from left to right."""
+    match name:
+        case "coalesce":
+            return next((found for p in parts if (found := value(p)) is not None), None)
+        case "case":
+            for condition, taken in zip(parts[:-1:2], parts[1::2], strict=True):
+                if value(condition) is True:
+                    return value(taken)
+            return value(parts[-1])
+    decisive = name == "or"
+    outcome: bool | None = not decisive
+    for part in parts:
+        found = value(part)
+        if found is decisive:
+            return decisive
+        if found is None:
+            outcome = None
+    return outcome
 
 
 def evaluate_term(term: Term, env: Mapping[str, Scalar]) -> Scalar:
@@ -227,8 +230,18 @@ def evaluate_term(term: Term, env: Mapping[str, Scalar]) -> Scalar:
         case Op("in", (value, *_)):
             found = evaluate_term(value, env)
             return None if found is None else found in constants(term)
+        case Op(name, args) if name in LAZY:
+            return apply_lazily(name, args, lambda a: evaluate_term(a, env))
         case Op(name, args):
             return apply(name, tuple(evaluate_term(a, env) for a in args))
+
+
+@remembered(1 << 14)
+def can_fail(term: Term) -> bool:
+    """Whether some function in a term has no value for some arguments; tests around it must come first."""
+    if not isinstance(term, Op):
+        return False
+    return (term.name in FUNCTIONS and FUNCTIONS[term.name].can_fail) or any(map(can_fail, term.args))
 
 
 def op(name: str, *args: Term) -> Term:
@@ -253,14 +266,19 @@ def op(name: str, *args: Term) -> Term:
 
 def _fold(name: str, args: tuple[Term, ...]) -> Const | None:
     constants = [a for a in args if isinstance(a, Const)]
-    result = apply(name, tuple(c.value for c in constants))
+    try:
+        result = apply(name, tuple(c.value for c in constants))
+    except (ValueError, OverflowError):
+        if name in FUNCTIONS:
+            return None  # it may stand in a branch that no row takes
+        raise
     if result is None:
         return NULL
     if isinstance(result, bool):
         return TRUE if result else FALSE
     if name in ("coalesce", "case"):
         return next((c for c in constants if c.value == result and type(c.value) is type(result)), None)
-    return number(result) if isinstance(result, (int, Fraction)) else None
+    return string(result) if isinstance(result, str) else number(result)
 
 
 @remembered(1 << 6)

@@ -26,7 +26,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NoReturn, TypeVar
 
+from viewlet.algebra.functions import FUNCTIONS
+from viewlet.algebra.functions.calendar import EPOCH, MICROSECONDS_PER_DAY
 from viewlet.algebra.query import (
+    PLAIN,
     Bind,
     Compare,
     Delta,
@@ -45,10 +48,8 @@ from viewlet.algebra.query import (
 )
 from viewlet.algebra.terms import (
     COMPARISONS,
-    EPOCH,
     FALSE,
     INFIX,
-    MICROSECONDS_PER_DAY,
     NULL,
     OPERATORS,
     TRUE,
@@ -65,7 +66,7 @@ from viewlet.errors import Error
 
 T = TypeVar("T")
 
-NAME = r"(?:[^\W\d]|[@$])[\w.$#~′@]*"
+NAME = PLAIN.pattern
 TOKEN = re.compile(
     rf"""(?P<space>\s+)
        | (?P<string>'(?:[^']|'')*')
@@ -131,6 +132,10 @@ class Reader:
         token = self.tokens[self.at]
         self.at += token.kind != "end"
         return token.text
+
+    def label(self) -> str:
+        """A name that SQL chose."""
+        return self.next()[1:-1].replace('""', '"') if self.kind() == "quoted" else self.name()
 
     def fail(self, message: str, at: int | None = None) -> NoReturn:
         raise ParseError(message, self.source, self.tokens[self.at if at is None else at].position)
@@ -253,7 +258,11 @@ class Reader:
                 term = self.term()
                 self.expect("}")
                 return Value(term)
+        if self.kind() == "quoted":
+            return Rel(self.label(), self.listed(self.name, "(", ")"))
         name = self.name()
+        if name == "Δ" and self.kind() == "quoted":
+            return Delta(self.label(), self.listed(self.name, "(", ")"))
         match self.peek():
             case "(":
                 return self.applied(name)
@@ -318,9 +327,7 @@ def _takes(name: str, arguments: int) -> bool:
             return arguments > 1
         case "case":
             return arguments % 2 == 1
-        case "add_months":
-            return arguments == 2
-    return arguments == 1
+    return FUNCTIONS[name].fits(arguments) if name in FUNCTIONS else arguments == 1
 
 
 def _moment(kind: str, moment: dt.datetime) -> Const:

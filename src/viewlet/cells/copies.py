@@ -109,7 +109,7 @@ def _over(result: Result, rewritten: Callable[[Query], Query], whole: bool) -> R
         lookups=tuple((var, rewritten(q)) for var, q in result.lookups),
         extremes=tuple(replace(e, query=rewritten(e.query)) for e in result.extremes),
     )
-    return after if whole else replace(after, columns=(), having=None)
+    return after if whole else replace(after, columns=(), having=None, order=(), limit=None, offset=0)
 
 
 def _relation(relation: Relation, copy: Copy) -> Relation:
@@ -117,6 +117,6 @@ def _relation(relation: Relation, copy: Copy) -> Relation:
     return replace(
         relation,
         name=copy.name,
-        columns=tuple(c for c in relation.columns if c.name in copy.columns),
+        columns=tuple(replace(c, derived="") for c in relation.columns if c.name in copy.columns),  # rows come with it
         distinct=MappingProxyType({c: n for c, n in relation.distinct.items() if c in copy.columns}),
     )

@@ -70,4 +70,5 @@ def _finished(result: Result) -> str:
     parts = [] if result.rows is None else ["which rows there are"]
     parts += [f"{e.var} (the {e.end})" for e in result.extremes]
     parts += ["HAVING"] if result.having is not None else []
+    parts += ["which rows come first"] if result.is_cut else []
     return ", ".join([*parts, "the columns"])

@@ -54,11 +54,7 @@ def merge_of(program: Program, grid: Grid) -> Merge | None:
     original = {r.name: r for r in grid.original.results if r.name not in grid.local}
     if not original:
         return None
-    results = tuple(
-        replace(r, columns=original[r.name].columns, having=original[r.name].having)
-        for r in program.results
-        if r.name in original
-    )
+    results = tuple(_finished(r, original[r.name]) for r in program.results if r.name in original)
     kinds = program_kinds(program)
     roots = [program.view(name) for name in dict.fromkeys(read.name for r in results for read in _reads(r))]
     taken = {v.name for v in program.views}
@@ -78,6 +74,18 @@ def merge_of(program: Program, grid: Grid) -> Merge | None:
         merged,
         tuple(Partial(root.name, relations[root.name], partition[root.name]) for root in roots),
         frozenset(r.name for r in results if not all(partition[read.name] for read in _reads(r))),
+    )
+
+
+def _finished(result: Result, original: Result) -> Result:
+    """The result of a cell with what waits for the sum."""
+    return replace(
+        result,
+        columns=original.columns,
+        having=original.having,
+        order=original.order,
+        limit=original.limit,
+        offset=original.offset,
     )
 
 
@@ -141,7 +149,7 @@ def _views(root: MapDefinition, relation: Relation, taken: set[str]) -> tuple[Ma
 
 def _triggers(relation: Relation, views: Sequence[MapDefinition]) -> Iterator[Trigger]:
     """±partial_M(k⃗, v): M[k⃗] ±= v, and the same summed over an update."""
-    params = tuple(f"@{c.name}" for c in relation.columns)
+    params = relation.params
     keys, summands = params[:-1], (Value(Var(params[-1])), ONE)
     row, update = Event("+", relation.name, params), Delta(relation.name, params)
     changes: list[tuple[Event, Callable[[Query], Query]]] = [
@@ -176,8 +184,13 @@ def _partition(results: Sequence[Result], relations: Mapping[str, Relation]) -> 
 
 
 def _wanted(result: Result, relations: Mapping[str, Relation]) -> list[tuple[str, Positions]]:
-    """Each map that a result reads, and where it has the keys that all of them have, of one type."""
+    """Each map that a result reads, and where it has the keys that all of them have, of one type.
+
+    The first rows of an order are found where all rows are.
+    """
     reads = list(_reads(result))
+    if result.is_cut:
+        return [(read.name, ()) for read in reads]
     columns = [dict(zip(read.outputs, relations[read.name].columns, strict=False)) for read in reads]
     keys = () if result.rows is None else reads[0].outputs
     common = [k for k in keys if len({named[k].type if k in named else None for named in columns}) == 1]

@@ -65,8 +65,11 @@ def _routes(script: Script, axes: Axes) -> Iterable[tuple[Route, ...]]:
 
 
 def _local(script: Script, axes: Axes) -> frozenset[str]:
-    """The views whose rows are whole in a cell; of an aggregate without groups every cell has one."""
-    names = frozenset(r.name for r in script.results if r.rows is not None or not axes)
+    """The views whose rows are whole in a cell; of an aggregate without groups every cell has one.
+
+    Which rows are the first ones no cell knows alone.
+    """
+    names = frozenset(r.name for r in script.results if not axes or (r.rows is not None and not r.is_cut))
     return names.intersection(*(spread.whole for spread, _ in axes))
 
 

@@ -139,7 +139,8 @@ class _Demo:
     def now(self, name: str) -> str:
         """The first rows as text."""
         rows = self.db.view(name).rows()
-        shown = " | ".join(" ".join(map(_value, row)) for row in sorted(rows, key=str)[:SHOWN_ROWS])
+        rows = rows if self.db.program.result(name).order else sorted(rows, key=str)
+        shown = " | ".join(" ".join(map(_value, row)) for row in rows[:SHOWN_ROWS])
         return f"{shown or 'empty'}{' | …' * (len(rows) > SHOWN_ROWS)}"
 
     # -- the end -------------------------------------------------------------------------------------------------------

@@ -60,6 +60,7 @@ class Catalog:
         return View(name, tuple(back[v] for v in view.inputs), tuple(back[v] for v in view.outputs))
 
     def _add(self, stem: str, definition: Query, why: str, reading: Query | None = None) -> View:
+        stem = re.sub(r"^(?=\d)|\W", "_", stem)  # SQL may call a view anything
         name = next(n for n in _numbered(stem) if n not in self.views and n not in self.reserved)
         ins, outs = tuple(sorted(inputs(definition))), tuple(sorted(outputs(definition) - inputs(definition)))
         self.views[name] = MapDefinition(name, ins, outs, definition, why)

@@ -72,8 +72,7 @@ class Compilation:
         found = []
         for r in self.relations:
             if r.name in changing:
-                params = tuple(f"@{c.name}" for c in r.columns)
-                found.append((Event("+", r.name, params), Event("-", r.name, params), Event("Δ", r.name, ())))
+                found.append((Event("+", r.name, r.params), Event("-", r.name, r.params), Event("Δ", r.name, ())))
         return found
 
     # -- VT(Q): T_R += (Q += Δ_R Q), then VT of every view that Δ_R Q reads --------------------------------------------
@@ -192,7 +191,8 @@ class Compilation:
         known = dict(estimator.distinct(serving))
         if context.event is not None:
             relation = estimator.relations[context.event.relation]
-            known |= {f"@{c.name}": estimator.column(relation, c.name) for c in relation.columns}
+            columns = zip(relation.params, relation.columns, strict=True)
+            known |= {param: estimator.column(relation, c.name) for param, c in columns}
         return prod(known.get(v, 1.0) for v in inputs(q))
 
     @property

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from viewlet.algebra.evaluate import Env, Key, Reader, evaluate, plan, scalar
 from viewlet.algebra.query import View, outputs
 from viewlet.algebra.terms import Scalar, Var, evaluate_term, exact
+from viewlet.engines.ordering import after, in_order, shown_count
 from viewlet.errors import OutOfRangeError
 from viewlet.program.trigger import Extreme, Result, ResultColumn
 
@@ -15,16 +16,24 @@ CountedRow = tuple[int, Key]  # how often, and the columns' values
 
 
 def result_rows(result: Result, read: Reader, key: Mapping[str, Scalar] | None = None) -> Iterator[CountedRow]:
-    """The rows whose key variables have the values in ``key``: without it all rows, with a whole key one lookup."""
-    for weight, env in _environments(result, read, key or {}):
-        yield weight, _columns(result, env)
+    """The rows whose key variables have the values in ``key``: without it all rows, with a whole key one lookup.
+
+    They come in the view's order. Which rows are among the first depends on all of them, so there is no lookup then.
+    """
+    given = key or {}
+    for weight, env in in_order(result, _environments(result, read, {} if result.is_cut else given)):
+        if not result.is_cut or _agrees(env, given):
+            yield weight, _columns(result, env)
 
 
 def row_count(result: Result, read: Reader) -> int:
     """How many rows there are, also where a value in one can no longer be shown."""
-    if result.having is None:
-        return sum(weight for weight, _ in _keys(result, read, {}))
-    return sum(weight for weight, _ in _environments(result, read, {}))
+    counted = _keys(result, read, {}) if result.having is None else _environments(result, read, {})
+    return shown_count(result, sum(weight for weight, _ in counted))
+
+
+def _agrees(env: Env, key: Mapping[str, Scalar]) -> bool:
+    return all(_one_nan(env[name]) is _one_nan(value) or env[name] == value for name, value in key.items())
 
 
 def _environments(result: Result, read: Reader, key: Mapping[str, Scalar]) -> Iterator[tuple[int, Env]]:
@@ -66,13 +75,8 @@ def _ends(extreme: Extreme, read: Reader, key: Mapping[str, Scalar]) -> Callable
     found: dict[Key, Scalar] = {}
     for (value, *group), _ in evaluate(extreme.query, read, (extreme.key, *names), key).items():
         same = tuple(map(_one_nan, group))
-        found[same] = better(found.get(same, value), value, key=_order)
+        found[same] = better(found.get(same, value), value, key=after)
     return lambda env: found.get(tuple([_one_nan(env[n]) for n in names]))
-
-
-def _order(value: Scalar) -> tuple[bool, Scalar]:
-    """NaN is the greatest number; texts go by code points, as their UTF-8 bytes do."""
-    return value != value, value
 
 
 def _one_nan(value: Scalar) -> Scalar:
@@ -87,7 +91,7 @@ def _columns(result: Result, env: Env) -> Key:
 def _cell(result: Result, column: ResultColumn, env: Env) -> Scalar:
     try:
         return evaluate_term(column.term, env)
-    except OverflowError as error:
+    except (OverflowError, ValueError) as error:
         raise OutOfRangeError(f"{result.name}.{column.name}: {error}") from None
 
 

@@ -43,7 +43,7 @@ def _declared(relation: Relation, file: str, table: pa.Table, first: int) -> pa.
     check_columns(relation, file, table.column_names)
     table = table.rename_columns([name.lower() for name in table.column_names])
     ops = [OP] if OP in table.column_names else []
-    table = table.select([*(c.name for c in relation.columns), *ops])
+    table = table.select([*(c.name for c in relation.given), *ops])
     _check_nulls(relation, file, table, first)
     return _with_checked_op(relation, file, table, first) if ops else table
 
@@ -60,7 +60,7 @@ def check_columns(relation: Relation, file: str, names: Iterable[str]) -> None:
     if relation.column(OP) is not None:
         raise Error(f"{relation.name} has a column op, which says in files whether a row comes or goes: rename it")
     folded = [name.lower() for name in names]
-    for name in (*(c.name for c in relation.columns), OP):
+    for name in (*(c.name for c in relation.given), OP):
         if name not in folded and name != OP:
             there = ", ".join(names)
             raise DataError(f"{file} has no such column; it has {there}", relation=relation.name, column=name)
@@ -70,7 +70,7 @@ def check_columns(relation: Relation, file: str, names: Iterable[str]) -> None:
 
 def _csv(relation: Relation, file: str, content: pa.Buffer | None) -> Iterator[pa.Table]:
     """As RFC 4180 has it. An empty field is NULL, quoted or not, and nothing else is."""
-    types = {c.name: arrow_type(c.type) for c in relation.columns} | {OP: pa.int64()}
+    types = {c.name: arrow_type(c.type) for c in relation.given} | {OP: pa.int64()}
     parse = pyarrow.csv.ParseOptions(newlines_in_values=True)
     blocks = pyarrow.csv.ReadOptions(block_size=BLOCK, use_threads=False)  # one thread can tell where an error is
     header: list[str] = []
@@ -109,7 +109,7 @@ def _parquet(file: str) -> Iterator[pa.Table]:
 
 
 def _check_nulls(relation: Relation, file: str, table: pa.Table, first: int) -> None:
-    for column in relation.columns:
+    for column in relation.given:
         if not column.nullable and table[column.name].null_count:
             row = first + pc.index(pc.is_null(table[column.name]), True).as_py()
             message = f"NULL in a NOT NULL column, in {file}"

@@ -39,7 +39,7 @@ def check_heads(relation: Relation, heads: Sequence[Head]) -> None:
     """Refuse a file that lacks a column, which Spark would take for NULLs, or has it as another type than the first."""
     for head in heads:
         check_columns(relation, head.file, [name for name, _ in head.columns])
-    for column in (*(c.name for c in relation.columns), OP):
+    for column in (*(c.name for c in relation.given), OP):
         having = [(head.file, type_) for head in heads if (type_ := head.type_of(column)) is not None]
         for file, type_ in having:
             _check_type(relation, column, (file, type_), having[0])

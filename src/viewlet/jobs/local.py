@@ -30,7 +30,7 @@ def _whole(relation: Relation, source: Source) -> Iterator[pa.Table]:
         pieces = ([*read(relation, source, file)] for file in _found(relation, source))
         yield from (pa.concat_tables(some) for some in pieces if some)
     else:
-        columns = [c.name for c in relation.columns]
+        columns = [c.name for c in relation.given]
         yield pa.Table.from_pylist([dict(zip(columns, row, strict=True)) for row in NATION])
 
 
@@ -72,13 +72,13 @@ def _from_generator(source: Source, streams: Mapping[str, Relation]) -> Iterator
 
 
 def _declared(relation: Relation, table: pa.Table) -> pa.Table:
-    for column in relation.columns:
+    for column in relation.given:
         if column.name not in table.column_names:
             there = ", ".join(table.column_names)
             raise DataError(
                 f"no such column is generated; there are {there}", relation=relation.name, column=column.name
             )
-    return table.select([column.name for column in relation.columns])
+    return table.select([column.name for column in relation.given])
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ def _found(relation: Relation, source: Files) -> list[str]:
 
 def _events(relation: Relation, table: pa.Table) -> pa.RecordBatch:
     table = with_op(table)
-    names = [c.name for c in relation.columns]
+    names = [c.name for c in relation.given]
     columns = [table[name].combine_chunks() for name in names]
     rows = pa.StructArray.from_arrays(columns, names)
     named = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int8()), len(rows)), [relation.name])

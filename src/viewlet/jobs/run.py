@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
+from viewlet import dml
 from viewlet.compilation import Dialect
 from viewlet.compiler.strategy import StrategyName
 from viewlet.database import Database, connect
 from viewlet.jobs import local
+from viewlet.jobs.file import with_op
 from viewlet.jobs.source import sources_of
 from viewlet.jobs.verify import Row, difference, expected
-from viewlet.sql.translate import translate
+from viewlet.sql.define import Changed
+from viewlet.sql.translate import nothing, translate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -79,12 +82,15 @@ def wrong_views(run: Run, script: str, dialect: Dialect) -> dict[str, str]:
 
 class LocalRun:
     def __init__(self, script: str, options: Options) -> None:
-        translated = translate(script, options.dialect)
-        self._relations = translated.relations
-        self._sources = sources_of(self._relations)
-        self.views = tuple(result.name for result in translated.results)
+        translation = nothing(options.dialect).followed(script)
+        filled = {step.statement.name for step in translation.steps if isinstance(step, Changed)}
+        given = [r for r in translation.script.relations if "connector" in r.options or r.name not in filled]
+        self._relations, self._sources = given, sources_of(given)
+        self.views = tuple(result.name for result in translation.script.results)
+        self._ordered = frozenset(result.name for result in translation.script.results if result.order)
         self._db: Database = connect(strategy=options.strategy, dialect=options.dialect, wait_native=True)
         self._db.execute(script)
+        self._first = {r.name: dml.as_arrow(r, self._db.engine.table(r.name)) for r in translation.script.relations}
 
     def batches(self) -> Iterator[Progress]:
         for name, tables in local.static_tables(self._relations, self._sources).items():
@@ -100,10 +106,12 @@ class LocalRun:
 
     def rows(self, view: str, at_most: int | None = None) -> list[Row]:
         rows = self._db.view(view).rows()
-        return rows if at_most is None else sorted(rows, key=str)[:at_most]
+        shown = rows if at_most is None or view in self._ordered else sorted(rows, key=str)
+        return shown[:at_most]
 
     def live_rows(self) -> Mapping[str, list[pa.Table]]:
-        return local.live_rows(self._relations, self._sources)
+        found = local.live_rows(self._relations, self._sources)
+        return {name: [with_op(first), *found.get(name, ())] for name, first in self._first.items()}
 
     def close(self) -> None:
         self._db.close()
@@ -117,6 +125,7 @@ class SparkRun:
         translated = translate(script, options.dialect)
         sources = sources_of(translated.relations)
         self.views = tuple(result.name for result in translated.results)
+        self._ordered = frozenset(result.name for result in translated.results if result.order)
         self._scratch = tempfile.TemporaryDirectory(prefix="viewlet-run-")
         try:
             self._spark = _silent_session(options.master)
@@ -170,7 +179,8 @@ class SparkRun:
 
     def rows(self, view: str, at_most: int | None = None) -> list[Row]:
         frame = self._views[view]
-        frame = frame if at_most is None else frame.orderBy(*frame.columns).limit(at_most)
+        shown = frame if at_most is None or view in self._ordered else frame.orderBy(*frame.columns)
+        frame = shown if at_most is None else shown.limit(at_most)
         return [tuple(row) for row in frame.collect()]
 
     def live_rows(self) -> Mapping[str, list[pa.Table]]:

@@ -63,7 +63,7 @@ class Frames:
         """By relation: the rows that are there at the end, and in ``op`` how often."""
         found = {}
         for name, relation in self._relations.items():
-            columns = [F.col(c.name) for c in relation.columns]
+            columns = [F.col(c.name) for c in relation.given]
             rows = self._read(relation, self._files[name])
             rows = rows if OP in map(str.lower, rows.columns) else rows.withColumn(OP, F.lit(1))
             found[name] = rows.groupBy(*columns).agg(F.sum(OP).alias(OP)).where(F.col(OP) != 0)
@@ -156,7 +156,7 @@ def _parsed(relation: Relation, files: Files) -> Parse:
 
 
 def _declared(relation: Relation) -> T.StructType:
-    fields = [T.StructField(c.name, spark_type(c.type)) for c in relation.columns]
+    fields = [T.StructField(c.name, spark_type(c.type)) for c in relation.given]
     return T.StructType([*fields, T.StructField(OP, T.LongType())])
 
 

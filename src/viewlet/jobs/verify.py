@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -15,9 +15,8 @@ from sqlglot import exp
 from viewlet.compilation import Dialect
 from viewlet.errors import Error
 from viewlet.schema import Relation
-from viewlet.sql.parse import Statement, parse
-from viewlet.sql.source import Source, script_text
-from viewlet.sql.translate import translate
+from viewlet.sql.parse import Statement
+from viewlet.sql.translate import nothing
 from viewlet.workloads.queries import sum_of_nothing_is_zero
 
 OP = "op"
@@ -34,8 +33,8 @@ def expected(
         connection.execute("SET ieee_floating_point_ops = false")  # x / 0 is NULL, as it is to us
         connection.execute("SET error_on_division_by_zero = false")
         for relation in relations:
-            columns = ", ".join(f'"{c.name}" {c.type}' for c in relation.columns)
-            names = ", ".join(f'"{c.name}"' for c in relation.columns)
+            columns = ", ".join(f'"{c.name}" {c.type}' for c in relation.given)
+            names = ", ".join(f'"{c.name}"' for c in relation.given)
             connection.execute(f'CREATE TABLE "{relation.name}" ({columns})')
             connection.execute(f"CREATE TEMP TABLE arrived ({columns}, {OP} BIGINT)")
             for table in events[relation.name]:
@@ -44,10 +43,11 @@ def expected(
             net = f"SELECT {names}, CAST(sum({OP}) AS BIGINT) AS n FROM arrived GROUP BY ALL HAVING n > 0"
             connection.execute(f'INSERT INTO "{relation.name}" SELECT {names} FROM ({net}), range(n)')
             connection.execute("DROP TABLE arrived")
-        views = [s for s in parse(Source(script_text(script))) if s.kind == "VIEW"]
-        columns_of = {result.name: [c.name for c in result.columns] for result in translate(script, dialect).results}
-        creates = {view.name: _create(view, columns_of[view.name], dialect) for view in views}
-        return {name: connection.execute(create).fetchall() for name, create in creates.items()}
+        translated = nothing(dialect).followed(script)
+        columns_of = {result.name: [c.name for c in result.columns] for result in translated.script.results}
+        for view in translated.catalog.views.values():
+            connection.execute(_create(view, columns_of.get(view.name) or view.columns or (), dialect))
+        return {name: connection.execute(f"SELECT * FROM {_quoted(name)}").fetchall() for name in columns_of}
 
 
 def referee() -> Any:
@@ -59,12 +59,38 @@ def referee() -> Any:
     return duckdb
 
 
-def _create(view: Statement, columns: Iterable[str], dialect: Dialect) -> str:
+def _create(view: Statement, columns: Sequence[str], dialect: Dialect) -> str:
     """Later views may read this one, by our names of its columns."""
-    query = view.tree.sql(dialect="duckdb")
-    names = ", ".join(exp.to_identifier(name, quoted=True).sql("duckdb") for name in columns)
+    query = in_full_order(view.tree, len(columns)).sql(dialect="duckdb")
+    names = ", ".join(map(_quoted, columns))
     select = query if dialect == "sql" else sum_of_nothing_is_zero(query)
-    return f'CREATE VIEW "{view.name}" ({names}) AS {select}; SELECT * FROM "{view.name}"'
+    return f"CREATE VIEW {_quoted(view.name)}{f' ({names})' if names else ''} AS {select}"
+
+
+def _quoted(name: str) -> str:
+    return exp.to_identifier(name, quoted=True).sql("duckdb")
+
+
+def in_full_order(query: exp.Expr, width: int) -> exp.Expr:
+    """A query that leaves rows out chooses among equal ones as a view does: by the columns, one after the other."""
+    around = query
+    while isinstance(query, exp.Subquery):
+        query = query.this
+    parts = {p: _copied(around.args.get(p) or query.args.get(p)) for p in ("order", "limit", "offset")}
+    if not (parts["limit"] or parts["offset"]):
+        return around
+    given = list(parts["order"].expressions) if parts["order"] else []
+    columns = [exp.Ordered(this=exp.Literal.number(i + 1), nulls_first=False) for i in range(width)]
+    is_whole = any(isinstance(node.this, exp.Var) for node in given)  # ORDER BY ALL stands alone
+    query = query.copy()
+    query.set("order", exp.Order(expressions=[node.copy() for node in given] + ([] if is_whole else columns)))
+    for part in ("limit", "offset"):
+        query.set(part, parts[part])
+    return query
+
+
+def _copied(node: exp.Expr | None) -> exp.Expr | None:
+    return node and node.copy()
 
 
 def difference(ours: Iterable[Row], theirs: Iterable[Row]) -> str | None:

@@ -12,7 +12,8 @@ range sum   one compared and summed out                    O(log n)
 threshold   one compared through a running sum             O(log n); with negative values, for each run of the sum
 extremum    the least or greatest of one                   O(log n)
 order       all bound, of values whose least or greatest   O(log n): the value takes its place among them
-            a result shows (MIN and MAX)
+            a result shows (MIN and MAX), or by which its
+            first rows are found (ORDER BY … LIMIT)
 groups      none bound, but every entry is a group that    O(g)
             is refreshed, or has its own sum to be read
 scan        none bound                                     O(n)
@@ -157,6 +158,8 @@ class _Costs:
         self.lowering = Lowering.of(self.program)
         extremes = [e for result in self.program.results for e in result.extremes]
         self.shown = {q.name: {e.end for e in extremes if e.query == q} for q in map(_view_of, extremes)}
+        limited = [result for result in self.program.results if result.limit is not None]
+        self.ranked = {q.name: result.name for result in limited for q in result.reads if isinstance(q, View)}
 
     def statement(self, statement: Statement, event: Event) -> StatementCost:
         target = statement.target
@@ -203,6 +206,8 @@ class _Costs:
             case Emit(_, _, view) if view in self.shown:
                 ends = " and ".join(sorted(self.shown[view], reverse=True))
                 return (LoopCost("order", view, f"the view shows the {ends}"),)
+            case Emit(_, _, view) if view in self.ranked:
+                return (LoopCost("order", view, f"the first rows of {self.ranked[view]} are found by it"),)
             case EachGroup(name, _, _):
                 return work.groups.get(name, ())[len(around) :]
         return ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from viewlet.algebra.functions import FUNCTIONS
 from viewlet.algebra.query import Bind, Compare, Delta, Join, Query, Rel, Union, Value, View, children
 from viewlet.algebra.terms import FALSE, Const, Op, Term, Var
 from viewlet.program.trigger import Program
@@ -76,6 +77,8 @@ def may_be_null(term: Term, solid: frozenset[str]) -> bool:
         case Op("/", (left, Const(value))) if value != 0:
             return may_be_null(left, solid)
         case Op("/", _):
+            return True
+        case Op(name, _) if name in FUNCTIONS and FUNCTIONS[name].can_be_null:
             return True
         case Op(_, args):
             return any(may_be_null(a, solid) for a in args)

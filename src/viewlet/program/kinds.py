@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from viewlet.algebra.functions import FUNCTIONS
+from viewlet.algebra.functions.base import Function, ValueKind
 from viewlet.algebra.terms import COMPARISONS, Const, Op, Term, Var
 from viewlet.schema import Type
 
@@ -131,6 +133,8 @@ def _operator_kind(name: str, args: list[Kind]) -> Kind:
         return either(args)
     if NULL in args:
         return NULL
+    if name in FUNCTIONS:
+        return given_kind(FUNCTIONS[name], args)
     match name:
         case "*":
             return times(args)
@@ -140,11 +144,45 @@ def _operator_kind(name: str, args: list[Kind]) -> Kind:
             return REAL
         case "double":
             return DOUBLE
-        case "add_months":
-            return Exact(0, 63)
         case "abs":
             return plus([args[0], args[0]]) if isinstance(args[0], Exact) else args[0]
     raise Unfit(f"no kind for {name}")
+
+
+_FUNCTION_KINDS: dict[ValueKind, Kind] = {"text": TEXT, "boolean": BOOLEAN, "integer": COUNT, "double": DOUBLE}
+
+
+def given_kind(function: Function, args: list[Kind]) -> Kind:
+    """The kind of what a function gives."""
+    match function.gives:
+        case "same":
+            return _same_kind(function, args)
+        case "last":
+            return args[-1]
+        case "number":
+            return _exact(function.places, _bits_of(function, args))
+        case known:
+            return _FUNCTION_KINDS[known]
+
+
+def _bits_of(function: Function, args: list[Kind]) -> int:
+    """Of the number that a function gives: where the function takes none, as many as there can be."""
+    taken = args[0]
+    if function.takes[0] != "number" or not isinstance(taken, Exact):
+        return WIDEST
+    dropped = int((taken.scale - function.places) * DIGIT_BITS)
+    return max(taken.bits - dropped, 1) + 1 if dropped > 0 else scaled_bits(taken, function.places) + 1
+
+
+def taken_kinds(function: Function, args: list[Kind]) -> list[Kind]:
+    """The kinds as which a function takes its arguments."""
+    same = _same_kind(function, args)
+    words = function.kinds(len(args))
+    return [a if w == "number" else _FUNCTION_KINDS.get(w, same) for w, a in zip(words, args, strict=True)]
+
+
+def _same_kind(function: Function, args: list[Kind]) -> Kind:
+    return either([a for word, a in zip(function.kinds(len(args)), args, strict=True) if word == "same"])
 
 
 def times(kinds: list[Kind]) -> Kind:

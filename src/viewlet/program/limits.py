@@ -10,11 +10,10 @@ import datetime as dt
 from dataclasses import dataclass
 from fractions import Fraction
 
+from viewlet.algebra.functions.calendar import EPOCH, MICROSECONDS_PER_DAY
 from viewlet.algebra.query import Bind, Compare, Query, Rel, Union, Value, View, children, outputs
 from viewlet.algebra.terms import (
     BEYOND_DOUBLES,
-    EPOCH,
-    MICROSECONDS_PER_DAY,
     NULL,
     Number,
     Op,

@@ -14,19 +14,19 @@ text as well, so that an engine can run a program from a file. Trace and statist
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from typing import Literal, TypeVar, get_args
 
-from viewlet.algebra.query import Query, View
+from viewlet.algebra.query import Query, View, label
 from viewlet.algebra.terms import Const, number, string
-from viewlet.algebra.text import NAME, Reader, pretty
+from viewlet.algebra.text import Reader, pretty
 from viewlet.program.trigger import (
     End,
     Event,
     Extreme,
     MapDefinition,
+    Order,
     Program,
     Result,
     ResultColumn,
@@ -46,7 +46,7 @@ EVENTS: dict[Literal["+", "-", "Δ"], str] = {"+": "on insert into", "-": "on de
 
 
 def program_to_text(program: Program) -> str:
-    head = [f"strategy {_label(program.strategy)};\ndialect {program.dialect};"]
+    head = [f"strategy {label(program.strategy)};\ndialect {program.dialect};"]
     blocks = [
         "\n".join(head + [_relation(r) for r in program.relations]),
         *map(_view, program.views),
@@ -78,20 +78,32 @@ def _after(q: Query, used: int, indent: int) -> str:
 
 
 def _relation(r: Relation) -> str:
-    words = ["table" if r.static else "stream", _label(r.name), f"({', '.join(map(_column, r.columns))})"]
+    columns = ", ".join(_column(c) + _derived(c) for c in r.columns)
+    words = ["table" if r.static else "stream", label(r.name), f"({columns})"]
     if r.rate != DEFAULT.rate:
         words += ["rate", number(r.rate).text]
     if r.rows != DEFAULT.rows:
         words += ["rows", str(r.rows)]
     if r.distinct:
-        words.append(f"distinct ({', '.join(f'{_label(name)} {n}' for name, n in r.distinct.items())})")
+        words.append(f"distinct ({', '.join(f'{label(name)} {n}' for name, n in r.distinct.items())})")
     if r.options:
-        words.append(f"with ({', '.join(f'{_label(name)} {string(v).text}' for name, v in r.options.items())})")
+        words.append(f"with ({', '.join(f'{label(name)} {string(v).text}' for name, v in r.options.items())})")
+    words += [f"{word} ({', '.join(map(label, key))})" for word, key in _keys(r)]
     return " ".join(words) + ";"
 
 
+def _keys(r: Relation) -> Iterator[tuple[str, tuple[str, ...]]]:
+    if r.key:
+        yield "key", r.key
+    yield from (("unique", key) for key in r.unique)
+
+
 def _column(c: Column | ResultColumn) -> str:
-    return f"{_label(c.name)} {c.type}" + " NOT NULL" * (not c.nullable)
+    return f"{label(c.name)} {c.type}" + " NOT NULL" * (not c.nullable)
+
+
+def _derived(c: Column) -> str:
+    return f" AS {string(c.derived).text}" if c.derived else ""
 
 
 def _view(v: MapDefinition) -> str:
@@ -101,14 +113,14 @@ def _view(v: MapDefinition) -> str:
 
 
 def _trigger(t: Trigger) -> str:
-    given = f"Δ{t.event.relation}" if t.event.kind == "Δ" else f"({', '.join(t.event.params)})"
+    given = f"Δ{label(t.event.relation)}" if t.event.kind == "Δ" else f"({', '.join(t.event.params)})"
     statements = "".join(f"  {statement_to_text(s, t.event.params, 2)};\n" for s in t.statements)
-    return f"{EVENTS[t.event.kind]} {_label(t.event.relation)} values {given} do {{\n{statements}}}"
+    return f"{EVENTS[t.event.kind]} {label(t.event.relation)} values {given} do {{\n{statements}}}"
 
 
 def _result(r: Result) -> str:
     body = "".join(f"  {line};\n" for line in _result_lines(r))
-    return f"result {_label(r.name)} {{\n{body}}}"
+    return f"result {label(r.name)} {{\n{body}}}"
 
 
 def _result_lines(r: Result) -> Iterator[str]:
@@ -125,13 +137,14 @@ def _result_lines(r: Result) -> Iterator[str]:
         yield f"having {r.having.text}"
     if not r.distinct:
         yield "as often as counted"
+    for o in r.order:
+        yield f"order{' descending' * o.descending}{' nulls first' * o.nulls_first} by {o.term.text}"
+    if r.limit is not None:
+        yield f"limit {r.limit}"
+    if r.offset:
+        yield f"offset {r.offset}"
     if r.sql:
         yield f"sql {string(r.sql).text}"
-
-
-def _label(name: str) -> str:
-    """A name that SQL chose, quoted where it is not a plain one."""
-    return name if re.fullmatch(NAME, name) else '"' + name.replace('"', '""') + '"'
 
 
 # -- from text ---------------------------------------------------------------------------------------------------------
@@ -173,9 +186,6 @@ class ProgramReader(Reader):
         """``word '…';`` or nothing, which is the empty string."""
         return self.line(self.string) if self.take(word) else ""
 
-    def label(self) -> str:
-        return self.next()[1:-1].replace('""', '"') if self.kind() == "quoted" else self.name()
-
     def number(self) -> Fraction:
         """An exact number, as constants of the calculus are written."""
         start = self.at
@@ -199,13 +209,21 @@ class ProgramReader(Reader):
     def relation(self) -> Relation:
         static = self.next() == "table"
         name = self.label()
-        columns = self.listed(lambda: Column(*self.typed()), "(", ")")
+        columns = self.listed(self.column, "(", ")")
         rate = self.number() if self.take("rate") else DEFAULT.rate
         rows = self.whole() if self.take("rows") else DEFAULT.rows
         distinct = self.listed(lambda: (self.label(), self.whole()), "(", ")") if self.take("distinct") else ()
         options = self.listed(lambda: (self.label(), self.string()), "(", ")") if self.take("with") else ()
+        key = self.listed(self.label, "(", ")") if self.take("key") else ()
+        unique = list[tuple[str, ...]]()
+        while self.take("unique"):
+            unique.append(self.listed(self.label, "(", ")"))
         self.expect(";")
-        return Relation(name, columns, static, rate, rows, dict(distinct), dict(options))
+        return Relation(name, columns, static, rate, rows, dict(distinct), dict(options), key, tuple(unique))
+
+    def column(self) -> Column:
+        name, type_, nullable = self.typed()
+        return Column(name, type_, nullable, self.string() if self.take("AS") else "")
 
     def typed(self) -> tuple[str, Type, bool]:
         """``name TYPE`` or ``name TYPE NOT NULL``; the last is whether it is nullable."""
@@ -248,7 +266,7 @@ class ProgramReader(Reader):
         relation = self.label()
         self.expect("values")
         if kind == "Δ":
-            self.expect(f"Δ{relation}")
+            self.expect(*(["Δ", label(relation)] if label(relation) != relation else [f"Δ{relation}"]))
             return Event(kind, relation, ())
         return Event(kind, relation, self.listed(self.name, "(", ")"))
 
@@ -278,9 +296,19 @@ class ProgramReader(Reader):
         extremes = tuple(self.while_next(("extreme",), self.extreme))
         having = self.line(self.term) if self.take("having") else None
         distinct = not self.take("as", "often", "as", "counted", ";")
+        order = tuple(self.while_next(("order",), self.order))
+        limit = self.line(self.whole) if self.take("limit") else None
+        offset = self.line(self.whole) if self.take("offset") else 0
         sql = self.optional_string("sql")
         self.expect("}")
-        return Result(name, columns, rows, lookups, having, distinct, sql, extremes)
+        return Result(name, columns, rows, lookups, having, distinct, sql, extremes, order, limit, offset)
+
+    def order(self) -> Order:
+        """``order descending nulls first by x;``"""
+        self.expect("order")
+        descending, nulls_first = self.take("descending"), self.take("nulls", "first")
+        self.expect("by")
+        return Order(self.line(self.term), descending, nulls_first)
 
     def result_column(self) -> ResultColumn:
         self.expect("column")

@@ -12,7 +12,7 @@ from typing import Literal
 
 from viewlet.algebra.query import Query, View
 from viewlet.algebra.rewrite import Trace
-from viewlet.algebra.terms import Term
+from viewlet.algebra.terms import Term, op
 from viewlet.program.nodes import Graph
 from viewlet.schema import Dialect, Relation, Type
 
@@ -121,6 +121,15 @@ class Extreme:
 
 
 @dataclass(frozen=True, slots=True)
+class Order:
+    """One term of an ORDER BY. NaN is the greatest number, and texts go by code points."""
+
+    term: Term
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """How the rows of a SQL view are read off its ring-valued maps: what is not linear at the top happens here.
 
@@ -129,6 +138,9 @@ class Result:
     one row. ``lookups`` give further variables: the multiplicity of a closed query at the row's key (0 where absent);
     the outputs of each are among the key variables. ``extremes`` give more. ``having``, if any, must be TRUE.
     ``distinct``: a key is one row; else it is as many rows as its multiplicity.
+
+    ``order`` is how rows follow one another. Rows that agree in all of its terms are equal rows, so that the first
+    ``limit`` after ``offset`` rows are a function of the data.
 
     Before compilation ``rows``, ``lookups`` and ``extremes`` hold definitions, after it reads of views.
     """
@@ -141,6 +153,18 @@ class Result:
     distinct: bool = True
     sql: str = ""
     extremes: tuple[Extreme, ...] = ()
+    order: tuple[Order, ...] = ()
+    limit: int | None = None
+    offset: int = 0
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether some rows may be left out."""
+        return self.limit is not None or self.offset > 0
+
+    def column_of(self, order: Order) -> ResultColumn | None:
+        """The first column that shows what an order goes by; a DOUBLE is rounded where it is shown."""
+        return next((c for c in self.columns if order.term in (c.term, op("double", c.term))), None)
 
     @property
     def reads(self) -> tuple[Query, ...]:

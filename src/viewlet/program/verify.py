@@ -87,6 +87,10 @@ def _verify_result(result: Result, program: Program) -> None:
         _within(f"{where}, column {column.name}", free(column.term), known)
     if result.having is not None:
         _within(f"{where}, having", free(result.having), known)
+    for order in result.order:
+        _within(f"{where}, order by {order.term.text}", free(order.term), known)
+    if result.offset < 0 or (result.limit or 0) < 0:
+        raise VerifyError(f"{where}: limit and offset are numbers of rows")
 
 
 def _verify_extreme(extreme: Extreme, keys: frozenset[str], where: str, program: Program) -> None:

@@ -19,7 +19,8 @@ from viewlet.program.trigger import Program, Result, Script
 from viewlet.schema import Dialect, Relation
 from viewlet.spark.process.artefact import Artefact, publish
 from viewlet.spark.process.client import Run, Split
-from viewlet.sql.translate import translate
+from viewlet.sql.define import Changed
+from viewlet.sql.translate import Translation, nothing
 
 JOB = "job.txt"  # what the state under a checkpoint belongs to
 WIDEST_DECIMAL = 38
@@ -63,7 +64,8 @@ class Pipeline:
         programs = [described(self.program), described(self.merge.program) if self.merge else ""]
         shares = [d.share for d in self.grid.dimensions]
         routes = [(c.name, c.relation, c.columns, c.routes) for c in self.grid.copies]
-        return digest(repr((programs, shares, routes, self.local)).encode())
+        derived = [(r.name, c.name, c.derived) for r in self.relations.values() for c in r.derived]
+        return digest(repr((programs, shares, routes, self.local, *derived)).encode())
 
 
 def _meaning(program: Program) -> str:
@@ -82,15 +84,32 @@ def _meaning(program: Program) -> str:
 
 def pipeline_of(script: str, cells: int, strategy: str, dialect: Dialect) -> Pipeline:
     with refusing_depth():
-        translated = translate(script, dialect)
+        translation = nothing(dialect).followed(script)
+        translated = translation.script
+        _refuse_what_needs_one_process(translation)
         if not translated.results:
             raise Error("the script has no view to maintain: add CREATE MATERIALIZED VIEW … AS SELECT …")
         for result in translated.results:
             _check_types(result)
+            _check_order(result)
         grid, program, merge = _cut(translated, cells, strategy)
     relations = {r.name: r for r in translated.relations}
     results = {r.name: r for r in translated.results}
     return Pipeline(script, strategy, cells, relations, results, grid, program, merge)
+
+
+def _refuse_what_needs_one_process(translation: Translation) -> None:
+    """Rows come from sources alone, each to the cells that need it: no cell knows all keys."""
+    for step in translation.steps:
+        if isinstance(step, Changed):
+            raise Error(f"the script changes rows of {step.statement.name}: on Spark they come from its source alone")
+    for relation in translation.script.relations:
+        if relation.key or relation.unique:
+            word = "PRIMARY KEY" if relation.key else "UNIQUE"
+            raise Error(
+                f"{relation.name} has a {word}, which no cell on Spark can check, since none has all rows: leave it "
+                f"out where the source keeps it (declare the columns NOT NULL), or run the script in one process"
+            )
 
 
 def _check_types(result: Result) -> None:
@@ -101,6 +120,11 @@ def _check_types(result: Result) -> None:
             raise Error(
                 f"{result.name}.{column.name} is {column.type}, wider than Spark's DECIMAL(38): cast it in the view"
             )
+
+
+def _check_order(result: Result) -> None:
+    if any(result.column_of(order) is None for order in result.order):
+        raise Error(f"{result.name} is ordered by what it does not show, which a DataFrame cannot be: select it too")
 
 
 def _cut(script: Script, cells: int, strategy: str) -> tuple[Grid, Program, Merge | None]:

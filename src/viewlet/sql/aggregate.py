@@ -114,7 +114,7 @@ class GroupedScope(Scope):
         columns = list(node.find_all(exp.Column))
         if isinstance(node, exp.Column) or not columns or node.find(exp.AggFunc, exp.Query):
             return None
-        if not all(map(self.base.own, columns)):
+        if not all(map(self.base.has, columns)):
             return None
         return self.keys.get(expression(node, self.base).term)
 

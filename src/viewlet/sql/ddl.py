@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from itertools import chain
 from types import MappingProxyType
@@ -13,7 +14,8 @@ from sqlglot import exp
 from sqlglot.errors import ParseError
 
 from viewlet.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, TIMESTAMP, VARCHAR, Column, Relation, Type, decimal
-from viewlet.sql.parse import PLAIN_NAME, Option, Statement
+from viewlet.sql.constraints import is_nullable, is_table_constraint, keys
+from viewlet.sql.parse import Option, Statement
 from viewlet.sql.source import Source, did_you_mean
 from viewlet.sql.unsupported import only
 
@@ -45,6 +47,7 @@ _NEAREST = {
     exp.DType.TIMESTAMP_MS: _MICROSECONDS,
     exp.DType.TIMESTAMP_NS: _MICROSECONDS,
 }
+_LAYOUT = (exp.PartitionedByProperty, exp.ClusteredByProperty, exp.SchemaCommentProperty)  # nothing of the rows
 _ALL_TYPES = "the types are BOOLEAN, INTEGER, BIGINT, DOUBLE, DECIMAL(p,s), DATE, TIMESTAMP and VARCHAR"
 
 
@@ -58,11 +61,14 @@ def relation(source: Source, statement: Statement) -> Relation:
     if not isinstance(schema, exp.Schema) or not schema.expressions:
         message = f"{statement.kind.lower()} {statement.name} has no columns"
         raise source.error(statement.place, message, "list them: (column type, …)")
-    columns = tuple(_column(source, definition) for definition in schema.expressions)
+    definitions = [d for d in schema.expressions if not is_table_constraint(d)]
+    columns = tuple(_column(source, definition) for definition in definitions)
     for i, column in enumerate(columns):
         if any(column.name == earlier.name for earlier in columns[:i]):
-            raise source.error(schema.expressions[i], f"column {column.name} is defined twice", "rename one of them")
-    plain = Relation(statement.name, columns, statement.kind == "TABLE")
+            raise source.error(definitions[i], f"column {column.name} is defined twice", "rename one of them")
+    found = keys(source, schema.expressions, [c.name for c in columns])
+    columns = tuple(replace(c, nullable=c.nullable and c.name not in found.primary) for c in columns)
+    plain = Relation(statement.name, columns, statement.kind == "TABLE", key=found.primary, unique=found.unique)
     return _with_options(source, plain, statement)
 
 
@@ -70,6 +76,8 @@ def _refuse_properties(source: Source, tree: exp.Expr) -> None:
     only(source, tree, frozenset({"this", "kind", "expression", "properties"}), {})
     properties = tree.args.get("properties")
     for node in properties.expressions if properties is not None else ():
+        if isinstance(node, _LAYOUT):
+            continue
         hint = "leave it out; options go into WITH (name = value, …)"
         raise source.unsupported(node, node.key.removesuffix("property").upper(), hint)
 
@@ -77,33 +85,11 @@ def _refuse_properties(source: Source, tree: exp.Expr) -> None:
 def _column(source: Source, definition: exp.Expr) -> Column:
     if isinstance(definition, exp.Identifier):
         raise source.error(definition, f"column {definition.name} has no type", _ALL_TYPES)
-    if not isinstance(definition, exp.ColumnDef):
-        hint = "leave it out; a column that is never NULL is declared NOT NULL"
-        raise source.unsupported(definition, _constraint_name(definition), hint)
-    if not PLAIN_NAME.fullmatch(definition.name):
-        hint = "a name is letters, digits and _, and does not begin with a digit"
-        raise source.error(definition, f"{definition.name!r} cannot name a column", hint)
-    nullable = True
-    for constraint in definition.args.get("constraints") or ():
-        match constraint.kind:
-            case exp.NotNullColumnConstraint() as kind:
-                nullable = bool(kind.args.get("allow_null"))
-            case kind:
-                hint = "leave it out; a column that is never NULL is declared NOT NULL"
-                raise source.unsupported(definition, _constraint_name(kind), hint)
-    assert definition.kind is not None
+    assert isinstance(definition, exp.ColumnDef)
+    nullable = is_nullable(source, definition)
+    if definition.kind is None:
+        raise source.error(definition, f"column {definition.name} has no type", _ALL_TYPES)
     return Column(definition.name.lower(), data_type(source, definition, definition.kind), nullable)
-
-
-def _constraint_name(node: exp.Expr) -> str:
-    words = {
-        "referencecolumnconstraint": "REFERENCES",
-        "primarykey": "PRIMARY KEY",
-        "primarykeycolumnconstraint": "PRIMARY KEY",
-        "foreignkey": "FOREIGN KEY",
-    }
-    name = node.key.removesuffix("columnconstraint").upper()
-    return words.get(node.key, name)
 
 
 def data_type(source: Source, place: exp.Expr, node: exp.DataType) -> Type:
@@ -174,9 +160,7 @@ def _with_options(source: Source, plain: Relation, statement: Statement) -> Rela
             distinct[name] = _whole(source, option)
         else:
             verbatim[option.name] = option.value
-    return Relation(
-        plain.name, plain.columns, plain.static, rate, rows, MappingProxyType(distinct), MappingProxyType(verbatim)
-    )
+    return replace(plain, rate=rate, rows=rows, distinct=MappingProxyType(distinct), options=MappingProxyType(verbatim))
 
 
 def _known_column(source: Source, option: Option, columns: Sequence[str]) -> str:

@@ -7,11 +7,14 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from viewlet.algebra.functions.calendar import MICROSECONDS_PER_DAY
 from viewlet.algebra.query import outputs
-from viewlet.algebra.terms import FALSE, MICROSECONDS_PER_DAY, NULL, TRUE, ZERO_TERM, Const, Term, Var, free, op
-from viewlet.errors import SqlError, shortened
+from viewlet.algebra.terms import FALSE, NULL, TRUE, ZERO_TERM, Const, Term, Var, can_fail, free, op
+from viewlet.errors import SqlError, UnsupportedError, shortened
 from viewlet.schema import BIGINT, BOOLEAN, DATE, DOUBLE, Type
 from viewlet.sql.ddl import data_type
+from viewlet.sql.derived import derived
+from viewlet.sql.equality import equal
 from viewlet.sql.expr import (
     Expr,
     an,
@@ -87,6 +90,13 @@ def expression(node: exp.Expr, scope: Scope) -> Expr:
             return RULES[type(node)](node, scope)
         raise refuse(source, node)
     except SqlError as error:
+        try:
+            found = derived(node, scope) if isinstance(error, UnsupportedError) else None
+        except SqlError as refused:
+            has_rule = type(node) in RULES and not isinstance(node, exp.Anonymous)
+            found, error = None, error if has_rule else refused
+        if found is not None:
+            return found
         if source.noted is None or len(source.noted) == before:  # else it may come of what was refused inside
             source.refuse(error)
             _look_inside(node, scope)
@@ -95,7 +105,8 @@ def expression(node: exp.Expr, scope: Scope) -> Expr:
 
 def _look_inside(node: exp.Expr, scope: Scope) -> None:
     """Note what is wrong with the arguments of a function or operator that is refused itself."""
-    if type(node) in RULES or not isinstance(node, (exp.Func, exp.Binary, exp.Unary)) or isinstance(node, _CLOSED):
+    is_known = type(node) in RULES and not isinstance(node, exp.Anonymous)
+    if is_known or not isinstance(node, (exp.Func, exp.Binary, exp.Unary)) or isinstance(node, _CLOSED):
         return
     for part in node.iter_expressions():
         if isinstance(part, (exp.Column, exp.Func, exp.Binary, exp.Unary)) and not isinstance(part, _INNER):
@@ -262,10 +273,10 @@ def _shifted(node: exp.Expr, moment: exp.Expr, by: exp.Interval, scope: Scope, s
         raise scope.session.source.error(node, f"cannot add an INTERVAL to {an(start)}", hint)
     months, microseconds = interval(scope.session.source, by)
     _check_shift(node, scope, months * LONGEST_SHIFT // _LONGEST_IN_MONTHS + microseconds // MICROSECONDS_PER_DAY)
-    try:
-        return shift(start, sign * months, sign * microseconds)
-    except (ValueError, OverflowError):
-        raise scope.session.source.unsupported(node, NO_SUCH_DAY, "use a shorter INTERVAL") from None
+    shifted = shift(start, sign * months, sign * microseconds)
+    if can_fail(shifted.term) and not free(shifted.term):  # else the constant were folded
+        raise scope.session.source.unsupported(node, NO_SUCH_DAY, "use a shorter INTERVAL")
+    return shifted
 
 
 def _mismatch(node: exp.Expr, scope: Scope, symbol: str, left: Expr, right: Expr) -> Exception:
@@ -327,7 +338,10 @@ def _comparison(node: exp.Expr, scope: Scope) -> Expr:
         hint = "combine them: a < b AND b < c; or put one in parentheses"
         raise scope.session.source.error(node, "comparisons cannot be chained", hint)
     sides = expression(node.this, scope), expression(node.expression, scope)
-    return compared(COMPARISONS[type(node)], *matched(node, scope, *sides))
+    pair = matched(node, scope, *sides)
+    if isinstance(node, exp.EQ):
+        return equal(scope.session.names, *pair)
+    return compared(COMPARISONS[type(node)], *pair)
 
 
 @translates(exp.And)

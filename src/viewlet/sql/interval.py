@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from viewlet.algebra.terms import MICROSECONDS_PER_DAY
-from viewlet.errors import shortened
+from viewlet.algebra.functions.calendar import MICROSECONDS_PER_DAY
+from viewlet.errors import SqlError, shortened
 from viewlet.sql.source import Source
 
 _MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12, "DECADE": 120}
@@ -38,12 +38,22 @@ _UNITS = "the units are DECADE, YEAR, QUARTER, MONTH, WEEK, DAY, HOUR, MINUTE, S
 _SHAPE = "write one number and one unit: INTERVAL '3' MONTH"
 
 
-def check_intervals(source: Source, tokens: Sequence[Token]) -> None:
-    """sqlglot reads a number and a word out of '1 day ago' and drops the rest, and takes any name for a unit."""
+def check_intervals(source: Source, tokens: Sequence[Token]) -> list[Token]:
+    """sqlglot reads a number and a word out of '1 day ago' and drops the rest, and takes any name for a unit.
+
+    An INTERVAL that is refused here is one day in the tokens that come back: where all refusals are wanted, nothing
+    else is to be refused because of it.
+    """
     bare = [t for t in tokens if t.token_type not in (TokenType.L_PAREN, TokenType.R_PAREN)]
+    instead: dict[int, Token] = {}  # by where they begin
     for word, value, unit in zip(bare, bare[1:], [*bare[2:], *bare[-1:]], strict=False):
         if word.token_type == TokenType.INTERVAL and value.token_type in (TokenType.STRING, TokenType.NUMBER):
-            _check_interval(source, value, unit)
+            try:
+                _check_interval(source, value, unit)
+            except SqlError as error:
+                source.refuse(error)
+                instead |= {t.start: t for t in _one_day(value, unit)}
+    return [instead.get(t.start, t) for t in tokens]
 
 
 def _check_interval(source: Source, value: Token, unit: Token) -> None:
@@ -55,15 +65,26 @@ def _check_interval(source: Source, value: Token, unit: Token) -> None:
         raise source.unsupported(value, f"INTERVAL '{shortened(value.text)}'", hint)
     if is_text and not _NUMBER_AND_UNIT.fullmatch(value.text):
         raise source.error(value, f"INTERVAL '{shortened(value.text)}' is not understood", _SHAPE)
-    if not is_text and (unit.token_type == TokenType.IDENTIFIER or unit.text.upper() in _ABBREVIATIONS):
+    if not is_text and _is_no_unit(unit):
         raise source.unsupported(unit, f"{unit.text}, a name, for the unit of an INTERVAL", _UNITS)
+
+
+def _is_no_unit(token: Token) -> bool:
+    return token.token_type == TokenType.IDENTIFIER or token.text.upper() in _ABBREVIATIONS
+
+
+def _one_day(value: Token, unit: Token) -> Iterator[Token]:
+    """In the place of a value and of its unit, if it has one."""
+    if _is_no_unit(unit):
+        yield Token(TokenType.VAR, "DAY", unit.line, unit.col, unit.start, unit.end)
+    has_unit = _is_no_unit(unit) or _unit(unit.text) in {*_MONTHS, *_MICROSECONDS}
+    yield Token(TokenType.STRING, "1" if has_unit else "1 day", value.line, value.col, value.start, value.end)
 
 
 def interval(source: Source, node: exp.Interval) -> tuple[int, int]:
     """INTERVAL '3' MONTH as (months, microseconds)."""
     count = _count(source, node)
-    unit = node.text("unit").upper()
-    unit = unit if unit in _MONTHS or unit in _MICROSECONDS else unit.removesuffix("S")
+    unit = _unit(node.text("unit"))
     if unit not in _MONTHS and unit not in _MICROSECONDS:
         raise source.unsupported(node, f"INTERVAL with {f'the unit {unit}' if unit else 'no unit'}", _UNITS)
     microseconds, divisible = count * _MICROSECONDS.get(unit, 1), unit in _DIVISIBLE
@@ -72,6 +93,11 @@ def interval(source: Source, node: exp.Interval) -> tuple[int, int]:
         hint = "databases differ in what it means: write whole units"
         raise source.unsupported(node, part, hint)
     return (int(count) * _MONTHS[unit], 0) if unit in _MONTHS else (0, int(microseconds))
+
+
+def _unit(name: str) -> str:
+    """In the singular."""
+    return name.upper().removesuffix("S")
 
 
 def _count(source: Source, node: exp.Interval) -> Fraction:

@@ -5,11 +5,9 @@ Both are taken out of the text by overwriting them with as many characters, so e
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
@@ -17,13 +15,14 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from viewlet.errors import SqlError
+from viewlet.sql import heads
+from viewlet.sql.foreign import without_emit, without_watermarks
+from viewlet.sql.heads import PLAIN_NAME, Head, Kind, is_name
 from viewlet.sql.interval import check_intervals
 from viewlet.sql.source import Source
 
 _DUCKDB = Dialect.get_or_raise("duckdb")
-Kind = Literal["STREAM", "TABLE", "VIEW"]
-PLAIN_NAME = re.compile(r"[A-Za-z_]\w*")
-_STATEMENTS = "CREATE STREAM, CREATE TABLE or CREATE MATERIALIZED VIEW"
+_CHANGES = (exp.Insert, exp.Update, exp.Delete, exp.TruncateTable)
 
 
 @dataclass(frozen=True)
@@ -47,14 +46,51 @@ class Statement:
     text: str
     options: tuple[Option, ...] = ()
     columns: tuple[str, ...] | None = None
+    materialized: bool = True
+    replaces: bool = False
+    unless_there: bool = False
 
 
-def parse(source: Source, after: int = 0) -> Iterator[Statement]:
+@dataclass(frozen=True)
+class Drop:
+    head: Head
+
+
+@dataclass(frozen=True)
+class Rename:
+    """``column`` is empty where the stream, table or view itself gets the new name."""
+
+    head: Head
+    column: str
+    new: str
+
+
+@dataclass(frozen=True)
+class Change:
+    """INSERT, UPDATE, DELETE or TRUNCATE of rows of ``name``, as it is written; ``start`` is where that stands."""
+
+    name: str
+    place: Token
+    tree: exp.Expr
+    text: str
+    start: int
+
+
+AnyStatement = Statement | Drop | Rename | Change
+
+
+def parse(source: Source, after: int = 0) -> Iterator[AnyStatement]:
     """The statements of a script but for the first ``after``, one at a time: an error never hides those before it."""
     source.tokens = _tokenize(source, source.text)
     for tokens in islice(_split(source.tokens), after, None):
         source.statement = tokens[0].start
         yield _parse_statement(source, tokens)
+
+
+def only_changes(source: Source) -> bool:
+    """Whether no statement of a script defines anything."""
+    chunks = list(_split(_tokenize(source, source.text)))
+    return bool(chunks) and all(map(heads.changes_rows, chunks))
 
 
 def _tokenize(source: Source, text: str) -> list[Token]:
@@ -84,76 +120,71 @@ def _split(tokens: Sequence[Token]) -> Iterator[list[Token]]:
         yield chunk
 
 
-def _parse_statement(source: Source, tokens: list[Token]) -> Statement:
-    kind = _kind(source, tokens)
-    place = _name(source, tokens, 3 if kind == "VIEW" else 2)
+def _parse_statement(source: Source, tokens: list[Token]) -> AnyStatement:
+    match heads.verb(source, tokens):
+        case "CREATE":
+            return _create(source, tokens, heads.created(source, tokens))
+        case "DROP":
+            return Drop(heads.dropped(source, tokens))
+        case "ALTER":
+            head = heads.altered(source, tokens)
+            return Rename(head, *heads.renaming(source, tokens, head))
+        case "CHANGE":
+            return _change(source, tokens)
+
+
+def _create(source: Source, tokens: list[Token], head: Head) -> Statement:
     text = source.text[tokens[0].start : tokens[-1].end + 1]
-    if kind == "VIEW":
-        columns, query = _view_head(source, tokens)
-        check_intervals(source, query)
-        return Statement(kind, place.text.lower(), place, _tree(source, query, source.text), text, (), columns)
-    first = _with_clause(tokens)
-    options = tuple(_options(source, tokens[first:]))
-    tree = _tree(source, [tokens[0], _as_table(tokens[1]), *tokens[2:first]], source.text)
-    if not isinstance(tree, exp.Create):
-        hint = f"write CREATE {kind} {place.text} (column type, …)"
-        raise source.error(place, f"{kind.lower()} {place.text} could not be read", hint)
-    return Statement(kind, place.text.lower(), place, tree, text, options)
+    if head.kind == "VIEW":
+        columns, query = _view_head(source, tokens, head)
+        query = check_intervals(source, without_emit(source, query))
+        tree, options = _tree(source, query, source.text), tuple[Option, ...]()
+    else:
+        first = _with_clause(tokens)
+        columns, options = None, tuple(_options(source, tokens[first:]))
+        body = without_watermarks(tokens[head.end : first])
+        tree = _tree(source, [tokens[0], _as_table(tokens[1]), head.place, *body], source.text)
+        if not isinstance(tree, exp.Create):
+            hint = f"write CREATE {head.kind} {head.place.text} (column type, …)"
+            raise source.error(head.place, f"{head.kind.lower()} {head.place.text} could not be read", hint)
+    is_kept = head.kind != "VIEW" or head.materialized
+    return Statement(
+        head.kind, head.name, head.place, tree, text, options, columns, is_kept, head.replaces, head.optional
+    )
 
 
-def _kind(source: Source, tokens: list[Token]) -> Kind:
-    match [t.text.upper() for t in tokens[:3]]:
-        case ["CREATE", "STREAM", *_]:
-            return "STREAM"
-        case ["CREATE", "TABLE", *_]:
-            return "TABLE"
-        case ["CREATE", "MATERIALIZED", "VIEW"]:
-            return "VIEW"
-        case ["CREATE", "OR", *_]:
-            raise source.unsupported(tokens[1], "CREATE OR REPLACE", "write CREATE: a name is defined once in a script")
-        case ["CREATE", "VIEW", *_]:
-            raise source.unsupported(tokens[1], "CREATE VIEW", "write CREATE MATERIALIZED VIEW")
-        case ["CREATE", what, *_]:
-            raise source.unsupported(tokens[1], f"CREATE {what}", f"a statement is {_STATEMENTS}")
-        case ["SELECT" | "WITH", *_]:
-            hint = "give it a name: CREATE MATERIALIZED VIEW name AS SELECT …"
-            raise source.unsupported(tokens[0], "a SELECT outside a view", hint)
-        case [word, *_]:
-            raise source.unsupported(tokens[0], word, f"a statement is {_STATEMENTS}")
-    raise AssertionError("a statement has at least one token")
+def _change(source: Source, tokens: list[Token]) -> Change:
+    text = source.text[tokens[0].start : tokens[-1].end + 1]
+    tree = _tree(source, tokens, source.text)
+    target = tree.expressions[0] if isinstance(tree, exp.TruncateTable) else tree.this
+    table = target.this if isinstance(target, exp.Schema) else target
+    place = next((t for t in tokens if t.start == source.start(table)), tokens[0])
+    if not isinstance(tree, (exp.Insert, exp.Update, exp.Delete, exp.TruncateTable)) or not isinstance(
+        table, exp.Table
+    ):
+        raise source.error(place, f"this {tokens[0].text.upper()} could not be read", "name one stream or table")
+    if tree.args.get("returning") is not None:
+        raise source.unsupported(place, "RETURNING", "read a view over the table", "RETURNING")
+    if table.db.lower() not in ("", "main") or table.catalog:
+        raise source.unsupported(place, "a name with a schema", f"write just {table.name}")
+    return Change(table.name.lower(), place, tree, text, tokens[0].start)
 
 
-def _name(source: Source, tokens: list[Token], at: int) -> Token:
-    """The name that a CREATE defines."""
-    words = [t.text.upper() for t in tokens[at : at + 3]]
-    if words == ["IF", "NOT", "EXISTS"]:
-        raise source.unsupported(tokens[at], "IF NOT EXISTS", "leave it out: a name is defined once in a script")
-    if not words or not _is_name(tokens[at]):
-        raise source.error(
-            tokens[min(at, len(tokens) - 1)], "a name was expected here", "a name is letters, digits and _"
-        )
-    if len(words) == 3 and words[1] == ".":
-        raise source.unsupported(tokens[at], "a name with a schema", f"write just {tokens[at + 2].text}")
-    return tokens[at]
-
-
-def _is_name(token: Token) -> bool:
-    """A word, quoted or not (names are names of views in the trigger program too); many are keywords elsewhere."""
-    return token.token_type != TokenType.STRING and bool(PLAIN_NAME.fullmatch(token.text))
-
-
-def _view_head(source: Source, tokens: list[Token]) -> tuple[tuple[str, ...] | None, list[Token]]:
+def _view_head(source: Source, tokens: list[Token], head: Head) -> tuple[tuple[str, ...] | None, list[Token]]:
     """The names in ``VIEW v (a, b) AS …``, and the tokens of the query."""
-    hint = f"write CREATE MATERIALIZED VIEW {tokens[3].text} AS SELECT … FROM …"
+    name = head.place.text
+    hint = f"write CREATE MATERIALIZED VIEW {name} AS SELECT … FROM …"
     end = next((i for i, t in enumerate(tokens) if t.token_type == TokenType.ALIAS), len(tokens))
-    head, query = tokens[4:end], tokens[end + 1 :]
+    given, query = tokens[head.end : end], tokens[end + 1 :]
     if not query:
-        raise source.error(tokens[3], f"view {tokens[3].text.lower()} has no query", hint)
-    if not head:
+        raise source.error(head.place, f"view {name.lower()} has no query", hint)
+    if not given:
         return None, query
-    names = [part[0] for part in _commas(head[1:-1]) if len(part) == 1 and _is_name(part[0])]
-    if (head[0].text, head[-1].text) != ("(", ")") or 2 * len(names) + 1 != len(head):
-        raise source.error(head[0], "AS was expected here", hint)
+    if given[0].token_type == TokenType.WITH:
+        raise source.unsupported(given[0], "WITH options of a view", "leave them out: they say nothing of its rows")
+    names = [part[0] for part in _commas(given[1:-1]) if len(part) == 1 and is_name(part[0])]
+    if (given[0].text, given[-1].text) != ("(", ")") or 2 * len(names) + 1 != len(given):
+        raise source.error(given[0], "AS was expected here", hint)
     return tuple(t.text.lower() for t in names), query
 
 
@@ -223,7 +254,9 @@ def _syntax_error(source: Source, error: ParseError) -> SqlError:
     near = f" near {word!r}" if word.strip() else ""
     why = str(found.get("description") or error).rstrip(".").lower()
     hint = "check the spelling of the keywords, the commas and the parentheses before this place"
-    if "<token" in why:  # sqlglot's own account of one
+    hint += ', and put a name that is a keyword in quotes: "insert"'
+    if "<token" in why and PLAIN_NAME.fullmatch(word):
         why, hint = f"a name was expected here, and {word} is a keyword", f'choose another name, or quote it: "{word}"'
-    message = f"syntax error{near}: {'something is missing' if '<class' in why else why}"
+    is_internal = "<token" in why or "<class" in why  # sqlglot's own account of what it has read
+    message = f"syntax error{near}: {'something is missing' if is_internal else why}"
     return SqlError(message, source=source.text, line=line, column=column, hint=hint)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -11,26 +11,44 @@ from viewlet.algebra.query import Bind, Compare, Query, Sum, factors, inputs, jo
 from viewlet.algebra.terms import Var
 from viewlet.program.trigger import Result, ResultColumn
 from viewlet.schema import INTEGER
+from viewlet.sql.ending import split
+from viewlet.sql.order import Wanted, of_columns, orders, with_order_items
 from viewlet.sql.parse import Statement
 from viewlet.sql.scope import Names, Scope, Session
 from viewlet.sql.select_list import Aggregation, OutputColumn, aggregation, is_aggregating
-from viewlet.sql.table import block, is_distinct, table, unwrapped, view_columns
-from viewlet.sql.types import shown
+from viewlet.sql.table import block, is_distinct, table, view_columns
+from viewlet.sql.types import shown as shown_type
+
+Translated = tuple[Result, Sequence[OutputColumn]]  # without its columns, and these with those that are only ordered by
 
 
 def result(session: Session, statement: Statement) -> Result:
-    tree = unwrapped(statement.tree, session)
-    found = _linear(session, tree) or _general(session, tree)
-    names = view_columns(session, statement, [c.name for c in found.columns])
-    columns = tuple(replace(c, name=n) for c, n in zip(found.columns, names, strict=True))
-    return replace(found, name=statement.name, columns=columns, sql=statement.text)
+    tree, ending = split(statement.tree, session)
+    wanted, shown = list[Wanted](), None
+    if isinstance(tree, exp.Select) and ending.order:
+        tree, wanted, shown = with_order_items(tree, ending, session)
+    found, columns = _linear(session, tree) or _general(session, tree)
+    if not isinstance(tree, exp.Select):
+        wanted = of_columns([c.name for c in columns], ending, session)
+    names = view_columns(session, statement, [c.name for c in columns[:shown]])
+    return replace(
+        found,
+        name=statement.name,
+        columns=tuple(replace(c, name=n) for c, n in zip(_columns(columns[:shown]), names, strict=True)),
+        sql=statement.text,
+        order=orders(wanted, columns, len(names), session) if wanted or ending.is_cut else (),
+        limit=ending.limit,
+        offset=ending.offset,
+    )
 
 
 def _columns(columns: Iterable[OutputColumn]) -> tuple[ResultColumn, ...]:
-    return tuple(ResultColumn(c.name, shown(c.expr.type or INTEGER), c.expr.nullable, c.expr.term) for c in columns)
+    return tuple(
+        ResultColumn(c.name, shown_type(c.expr.type or INTEGER), c.expr.nullable, c.expr.term) for c in columns
+    )
 
 
-def _linear(session: Session, tree: exp.Expr) -> Result | None:
+def _linear(session: Session, tree: exp.Expr) -> Translated | None:
     """One aggregating block: rows are its groups and every aggregate is a map of its own, read by the keys."""
     if not isinstance(tree, exp.Select) or not is_aggregating(tree) or tree.args.get("distinct"):
         return None
@@ -38,14 +56,15 @@ def _linear(session: Session, tree: exp.Expr) -> Result | None:
     lookups = _lookups(found)
     if lookups is None:
         return None
-    return Result(
+    result = Result(
         "",
-        _columns(found.columns),
+        (),
         found.grouping.rows if found.grouping.grouped else None,
         lookups,
         found.having.term if found.having is not None else None,
         extremes=tuple(found.grouping.extremes.values()),
     )
+    return result, found.columns
 
 
 def _lookups(found: Aggregation) -> tuple[tuple[str, Query], ...] | None:
@@ -87,7 +106,7 @@ def _is_equality(f: Compare, column: str, key: str) -> bool:
     return f.op == "=" and {f.left, f.right} == {Var(column), Var(key)}
 
 
-def _general(session: Session, tree: exp.Expr) -> Result:
+def _general(session: Session, tree: exp.Expr) -> Translated:
     """Any query as a bag of rows whose columns are all variables."""
     session = replace(session, names=Names())
     distinct = isinstance(tree, exp.Select) and is_distinct(tree, session)
@@ -95,4 +114,4 @@ def _general(session: Session, tree: exp.Expr) -> Result:
         tree = tree.copy()
         tree.set("distinct", None)
     rows, columns = table(tree, Scope(session)).projected(session.names)
-    return Result("", _columns(columns), rows, distinct=distinct)
+    return Result("", (), rows, distinct=distinct), columns

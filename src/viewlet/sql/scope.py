@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from viewlet.algebra.query import Query, inputs, rename, variables
+from viewlet.algebra.query import Query, Rel, inputs, rename, variables
+from viewlet.schema import Column, Relation
 from viewlet.schema import Dialect as Dialect
-from viewlet.schema import Relation
 from viewlet.sql.expr import Expr
 from viewlet.sql.parse import Statement
 from viewlet.sql.source import Source, did_you_mean
@@ -22,6 +22,7 @@ class Names:
     def __init__(self) -> None:
         self._base: dict[str, str] = {}
         self._count: dict[str, int] = {}
+        self.origins: dict[str, tuple[Rel, str]] = {}  # of a variable that is a column: who reads it, and its name
 
     def fresh(self, wanted: str) -> str:
         """A quoted name may hold anything; in a variable every part between dots is a plain name."""
@@ -48,6 +49,7 @@ class Catalog:
 
     relations: dict[str, Relation] = field(default_factory=dict)
     views: dict[str, Statement] = field(default_factory=dict)
+    derived: dict[str, tuple[Column, ...]] = field(default_factory=dict)  # of relations, defined or to be
 
     def __contains__(self, name: str) -> bool:
         return name in self.relations or name in self.views
@@ -104,12 +106,18 @@ class Scope:
 
     def own(self, node: exp.Column) -> Field | None:
         """The column of this FROM clause that ``node`` names, if any."""
-        table, name = node.table.lower(), node.name.lower()
-        found = [f for f in self.fields if f.name == name and f.is_in(table)]
+        found = self._called(node)
         if len(found) > 1:
-            choices = " or ".join(f"{f.table}.{name}" for f in found)
-            raise self.session.source.error(node, f"column {name} is ambiguous", f"write {choices}")
+            choices = " or ".join(f"{f.table}.{f.name}" for f in found)
+            raise self.session.source.error(node, f"column {node.name.lower()} is ambiguous", f"write {choices}")
         return found[0] if found else None
+
+    def has(self, node: exp.Column) -> bool:
+        """Whether ``node`` names a column of this FROM clause, or several, which is for :meth:`own` to refuse."""
+        return bool(self._called(node))
+
+    def _called(self, node: exp.Column) -> list[Field]:
+        return [f for f in self.fields if f.name == node.name.lower() and f.is_in(node.table.lower())]
 
     def column(self, node: exp.Column) -> Expr:
         scope: Scope | None = self

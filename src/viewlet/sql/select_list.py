@@ -30,6 +30,14 @@ class OutputColumn:
 
 
 @dataclass(frozen=True)
+class Item:
+    """An item of SELECT; ``name`` is empty where nobody gave it one."""
+
+    name: str
+    node: exp.Expr
+
+
+@dataclass(frozen=True)
 class Block:
     """FROM and WHERE."""
 
@@ -98,9 +106,19 @@ def _group_item(node: exp.Expr, scope: Scope, items: list[tuple[str, exp.Expr]])
             source = scope.session.source
             source.refuse(source.error(node, f"there is no SELECT item {shortened(node.this)}", hint))
         return places.get(node.this, exp.Null())
-    if isinstance(node, exp.Column) and not node.table and scope.own(node) is None:
+    if isinstance(node, exp.Column) and not node.table and not scope.has(node):
         return next((item for name, item in items if name == node.name.lower()), node)
     return node
+
+
+def written_items(tree: exp.Select, scope: Scope) -> list[Item]:
+    """The SELECT items by the names that their query calls them; ``*`` written out."""
+    named = (exp.Alias, exp.Column, exp.Star)
+    return [
+        Item(name if isinstance(item, named) else "", node)
+        for i, item in enumerate(tree.expressions, 1)
+        for name, node in _expanded(item, scope, i)
+    ]
 
 
 def _select_list(tree: exp.Select, scope: Scope) -> list[tuple[str, exp.Expr]]:

@@ -100,6 +100,27 @@ class Source:
             depth = max(depth, 0)
         return at
 
+    def has_comma(self, called: Token) -> bool:
+        """Whether the call of a function has a list of arguments."""
+        at, depth = self.tokens.index(called), 0
+        for token in self.tokens[at + 1 :]:
+            kind = token.token_type
+            depth += (kind in _OPENING) - (kind in _CLOSING)
+            if depth <= 0 or (depth == 1 and kind == TokenType.COMMA):
+                return depth == 1
+        return False
+
+    def call(self, node: exp.Expr, names: Sequence[tuple[int, int, str]]) -> str:
+        """The text of a function's call, with other names at some places, which come in their order."""
+        name = self.called(node)
+        assert name is not None, "not written as a call"
+        at = bisect_left(self.tokens, name.start, key=lambda t: t.start)
+        parts, end = list[str](), name.start
+        for first, behind, instead in names:
+            parts += [self.text[end:first], instead]
+            end = behind
+        return "".join([*parts, self.text[end : self.tokens[self._closing(at)].end + 1]])
+
     def has_word(self, word: str) -> bool:
         return any(token.text.upper() == word.upper() for token in self.tokens)
 

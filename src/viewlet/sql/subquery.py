@@ -9,6 +9,8 @@ from sqlglot import exp
 from viewlet.algebra.query import Bind, Compare, Query, join, sum_
 from viewlet.algebra.terms import FALSE, NULL, TRUE, ZERO_TERM, Const, Var, op
 from viewlet.schema import BOOLEAN
+from viewlet.sql.ending import without_ending, without_first
+from viewlet.sql.equality import equal
 from viewlet.sql.expr import (
     Expr,
     compared,
@@ -25,7 +27,7 @@ from viewlet.sql.expr import (
 from viewlet.sql.expression import expression, matched, refuse_rounding, translates
 from viewlet.sql.scope import Scope
 from viewlet.sql.select_list import Block, aggregation, is_aggregating, plain_columns
-from viewlet.sql.table import block, table, unwrapped
+from viewlet.sql.table import block, table
 from viewlet.sql.types import alike, common_type
 
 LONG_LIST = 16  # shorter ones are compared one by one, and may be ranges of an ordered path
@@ -40,7 +42,7 @@ def _inside(scope: Scope) -> Scope:
 @translates(exp.Subquery, exp.Select)
 def _scalar(node: exp.Expr, scope: Scope) -> Expr:
     """(SELECT agg FROM …): nested aggregates are variables, bound in the product that uses the value."""
-    tree = unwrapped(node, scope.session)
+    tree = without_ending(node, scope.session)
     source = scope.session.source
     if not isinstance(tree, exp.Select) or tree.args.get("group"):
         raise source.unsupported(tree, "a scalar subquery that is not one aggregate", _SCALAR_HINT, "SELECT")
@@ -75,7 +77,7 @@ def _some(scope: Scope, name: str, rows: Query) -> Expr:
 
 @translates(exp.Exists)
 def _exists(node: exp.Expr, scope: Scope) -> Expr:
-    tree = unwrapped(node.this, scope.session)
+    tree = without_first(node.this, scope.session)
     found = table(tree, _inside(scope))
     always = isinstance(tree, exp.Select) and is_aggregating(tree)
     if always and not (tree.args.get("group") or tree.args.get("having")):
@@ -115,8 +117,8 @@ def _in_subquery(node: exp.Expr, scope: Scope) -> Expr:
     value, member = matched(node, scope, value, rounded(found.columns[0].expr))
     # DuckDB gives both sides one type, which it does not in x = y
     refuse_rounding(node, scope, [value, member], common_type(value.type, member.type))
-    equal = holds(compared("=", value.without_binds(), member))
-    counted = (equal, holds(null_test(member)), ())
+    found_there = holds(equal(scope.session.names, value.without_binds(), member))
+    counted = (found_there, holds(null_test(member)), ())
     matches, nulls, rows = scope.session.names.apart(sum_((), join(*found.factors, *more)) for more in counted)
     same = _some(scope, "matches", matches)
     doubts = [_some(scope, "nulls", nulls)] if member.nullable else []

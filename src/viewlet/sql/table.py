@@ -11,6 +11,7 @@ from viewlet.algebra.query import Bind, Exists, Query, Rel, Value, join, outputs
 from viewlet.algebra.terms import Var
 from viewlet.errors import SqlError
 from viewlet.sql.aggregate import bound
+from viewlet.sql.ending import is_cut, without_ending
 from viewlet.sql.expr import Expr, compared, holds, merge, rounded, variable
 from viewlet.sql.expression import boolean, matched, unified
 from viewlet.sql.parse import Statement
@@ -21,9 +22,6 @@ from viewlet.sql.unsupported import only, refuse_join
 
 _SELECT_PARTS = frozenset({"expressions", "from_", "joins", "where", "group", "having", "distinct", "with_"})
 SELECT_HINTS = {
-    "order": ("ORDER BY", "a view has no order: sort when you read it"),
-    "limit": ("LIMIT", "a view keeps every row: limit when you read it"),
-    "offset": ("OFFSET", "a view keeps every row: limit when you read it"),
     "qualify": ("QUALIFY", "a view keeps every row: choose when you read it"),
     "windows": ("WINDOW", "write OVER where it is used"),
     "sample": ("SAMPLE", "a view keeps every row: sample when you read it"),
@@ -39,6 +37,7 @@ SET_HINTS = {
     exp.Except: ("EXCEPT", f"write SELECT a FROM {_SIDES} MAX(side) = 0"),
 }
 _RECURSIVE = "leave RECURSIVE out where no query of it reads itself"
+CUT_VIEW = "read a view without LIMIT and OFFSET, and limit when you read what reads it"
 SET_ALL = "keep both sides as views, and compare when you read them"
 
 
@@ -62,20 +61,12 @@ class Table:
 
 def table(tree: exp.Expr, scope: Scope) -> Table:
     """The rows of a query; ``scope`` is what is visible around it (``outer``) and its WITH queries (``common``)."""
-    tree = unwrapped(tree, scope.session)
+    tree = without_ending(tree, scope.session)
     if isinstance(tree, exp.Select):
         return _select(tree, scope)
     if isinstance(tree, exp.SetOperation):
         return _union_all(tree, scope)
     raise scope.session.source.unsupported(tree, tree.key.upper(), "write SELECT … FROM …")
-
-
-def unwrapped(tree: exp.Expr, session: Session) -> exp.Expr:
-    """The query inside parentheses."""
-    while isinstance(tree, exp.Subquery):
-        only(session.source, tree, frozenset({"this"}), SELECT_HINTS)
-        tree = tree.this
-    return tree
 
 
 def is_distinct(tree: exp.Select, session: Session) -> bool:
@@ -205,13 +196,15 @@ def _column_aliases(node: exp.Expr, scope: Scope, names: list[str]) -> list[str]
 
 def _named(node: exp.Table, scope: Scope, alias: str) -> Table:
     session, name = scope.session, node.name.lower()
-    if node.args.get("db") or not isinstance(node.this, exp.Identifier):
+    if node.db.lower() not in ("", "main") or node.catalog or not isinstance(node.this, exp.Identifier):
         raise session.source.unsupported(
             node, "this in FROM", "FROM takes the name of a table or view, without a schema"
         )
-    if name in scope.common:
+    if name in scope.common and not node.db:
         return _common_table(scope.common[name], scope)
     if name in session.catalog.views:
+        if is_cut(session.catalog.views[name].tree, session):
+            raise session.source.unsupported(node, f"a view over {name}, which leaves rows out", CUT_VIEW)
         return defined_view(session, name)
     relation = session.catalog.relations.get(name)
     if relation is None:
@@ -220,7 +213,9 @@ def _named(node: exp.Table, scope: Scope, alias: str) -> Table:
         raise session.source.error(node, f"there is no table or view {name}", hint)
     columns = [(c, session.names.fresh(f"{alias}.{c.name}")) for c in relation.columns]
     atom = Rel(name, tuple(var for _, var in columns))
-    return Table((atom,), tuple(OutputColumn(c.name, variable(var, c.type, c.nullable)) for c, var in columns))
+    session.names.origins.update({var: (atom, c.name) for c, var in columns})
+    shown = [(c, var) for c, var in columns if not c.derived]
+    return Table((atom,), tuple(OutputColumn(c.name, variable(var, c.type, c.nullable)) for c, var in shown))
 
 
 def _common_table(common: CommonTable, scope: Scope) -> Table:

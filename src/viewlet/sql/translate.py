@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from viewlet.errors import TOO_DEEP, TOO_DEEP_HINT, SqlError
 from viewlet.program.trigger import Script
-from viewlet.sql import subquery  # noqa: F401  its rules for EXISTS, IN and scalar subqueries register themselves
-from viewlet.sql.ddl import relation
-from viewlet.sql.parse import parse
+from viewlet.sql import functions_number, functions_text, like, subquery  # noqa: F401  their rules register themselves
+from viewlet.sql.define import Definitions, Step
+from viewlet.sql.derived import NewColumn
+from viewlet.sql.parse import Statement, only_changes, parse
 from viewlet.sql.result import result
 from viewlet.sql.scope import Catalog, Dialect, Names, Session
 from viewlet.sql.source import Source, script_text
@@ -20,27 +21,62 @@ class Translation:
 
     script: Script
     catalog: Catalog
+    statements: int = 0  # how many there were
+    steps: tuple[Step, ...] = ()  # what those do to rows that :meth:`followed` translated
 
     def followed(self, source: str) -> Translation:
         """The translation of ``source``, a script that begins with the statements of this one."""
-        text = Source(script_text(source))
+        text, known = Source(script_text(source)), self
         try:
-            return _followed(self, text)
+            while True:
+                try:
+                    return _followed(known, text, self.statements)
+                except NewColumn as new:  # views that were translated without it read their relation as it was
+                    known = _wider(known, new)
         except RecursionError:
             line, column = text.line_column(text.statement)
             raise SqlError(TOO_DEEP, source=text.text, line=line, column=column, hint=TOO_DEEP_HINT) from None
 
+    def changes(self, source: str) -> tuple[Step, ...] | None:
+        """What a script does that only changes rows; None where it defines something."""
+        text = Source(script_text(source))
+        if not only_changes(text):
+            return None
+        definitions = _definitions(self, text)
+        for statement in parse(text):
+            definitions.take(statement)
+        return tuple(definitions.steps)
+
     def refusals(self, source: str) -> list[SqlError]:
         """All that is wrong with the view that follows in ``source``, by place; :meth:`followed` raises the first."""
+        catalog = replace(self.catalog, relations=dict(self.catalog.relations))
+        while True:
+            try:
+                noted = self._noted(source, catalog)
+            except NewColumn as new:
+                relation = catalog.relations[new.relation]
+                catalog.relations[new.relation] = replace(relation, columns=(*relation.columns, new.column))
+            else:
+                distinct = {(e.line or 0, e.column or 0, e.message): e for e in reversed(noted)}
+                return [distinct[place] for place in sorted(distinct)]
+
+    def _noted(self, source: str, catalog: Catalog) -> list[SqlError]:
         text = Source(script_text(source))
         text.noted = []
         try:
-            statement = next(parse(text, after=len(self.catalog.names)))
-            result(Session(text, self.catalog, self.script.dialect, Names()), statement)
+            statement = next(parse(text, after=self.statements))
+            assert isinstance(statement, Statement)
+            result(Session(text, catalog, self.script.dialect, Names()), statement)
         except SqlError as error:
             text.noted.append(error)
-        distinct = {(e.line or 0, e.column or 0, e.message): e for e in reversed(text.noted)}
-        return [distinct[place] for place in sorted(distinct)]
+        return text.noted
+
+
+def _wider(known: Translation, new: NewColumn) -> Translation:
+    """Nothing is translated yet, but a relation will have one more derived column."""
+    derived = dict(known.catalog.derived)
+    derived[new.relation] = (*derived.get(new.relation, ()), new.column)
+    return replace(nothing(known.script.dialect), catalog=Catalog(derived=derived))
 
 
 def nothing(dialect: Dialect) -> Translation:
@@ -56,15 +92,20 @@ def translate(source: str, dialect: Dialect = "sql") -> Script:
     return nothing(dialect).followed(source).script
 
 
-def _followed(known: Translation, text: Source) -> Translation:
-    dialect, results = known.script.dialect, list(known.script.results)
-    catalog = Catalog(dict(known.catalog.relations), dict(known.catalog.views))
-    for statement in parse(text, after=len(catalog.names)):  # each statement defined one name
-        if statement.name in catalog:
-            raise text.error(statement.place, f"{statement.name} is defined twice", "choose another name")
-        if statement.kind == "VIEW":
-            results.append(result(Session(text, catalog, dialect, Names()), statement))
-            catalog.views[statement.name] = statement
-        else:
-            catalog.relations[statement.name] = relation(text, statement)
-    return Translation(Script(tuple(catalog.relations.values()), tuple(results), dialect, text.text), catalog)
+def _followed(known: Translation, text: Source, old: int) -> Translation:
+    """What the first ``old`` statements do to rows, they have done."""
+    definitions, statements = _definitions(known, text), known.statements
+    for statement in parse(text, after=known.statements):
+        definitions.take(statement)
+        statements += 1
+        if statements <= old:
+            definitions.steps.clear()
+    results = tuple(definitions.results.values())
+    relations = tuple(definitions.catalog.relations.values())
+    script = Script(relations, results, known.script.dialect, text.text)
+    return Translation(script, definitions.catalog, statements, tuple(definitions.steps))
+
+
+def _definitions(known: Translation, text: Source) -> Definitions:
+    catalog = Catalog(dict(known.catalog.relations), dict(known.catalog.views), known.catalog.derived)
+    return Definitions(text, known.script.dialect, catalog, {r.name: r for r in known.script.results})

@@ -8,7 +8,9 @@ import re
 from dataclasses import replace
 from fractions import Fraction
 
-from viewlet.algebra.terms import EPOCH, MICROSECONDS_PER_DAY, Const, Op, Term, date, nearest_double, number, timestamp
+from viewlet.algebra.functions.calendar import EPOCH, MICROSECONDS_PER_DAY
+from viewlet.algebra.terms import Const, Op, Term, date, nearest_double, number, timestamp
+from viewlet.program.limits import unscaled_range
 from viewlet.schema import BIGINT, DATE, DOUBLE, INTEGER, TIMESTAMP, VARCHAR, Type, decimal
 from viewlet.sql.expr import Expr, constant, rounded, strict
 
@@ -84,6 +86,12 @@ def is_exact_as(expr: Expr, type_: Type | None) -> bool:
         value = expr.term.value
         return not isinstance(value, Fraction) or (value * 10**type_.scale).denominator == 1
     return expr.type.scale <= type_.scale
+
+
+def limits_of(type_: Type) -> tuple[Expr, Expr]:
+    """The least and the greatest number of an exact type."""
+    low, high = unscaled_range(shown(type_))
+    return tuple(constant(number(Fraction(n, 10**type_.scale)), type_) for n in (low, high))  # type: ignore[return-value]
 
 
 def sum_type(type_: Type) -> Type:

@@ -8,7 +8,6 @@ from viewlet.errors import SqlError
 from viewlet.sql.source import Source
 
 _AGGREGATES = "the aggregates are SUM, COUNT, AVG, MIN and MAX"
-_FUNCTIONS = "the functions are SUM, COUNT, AVG, MIN, MAX, COALESCE, NULLIF, ABS and CASE"
 _BEFORE = "compute it before the insert, as a column of its own"
 _PARTS = "the parts of a query are WITH, SELECT, FROM, WHERE, GROUP BY, HAVING and UNION ALL"
 NODES: dict[type[exp.Expr], tuple[str, str]] = {
@@ -22,13 +21,8 @@ NODES: dict[type[exp.Expr], tuple[str, str]] = {
         "put the condition inside: SUM(CASE WHEN condition THEN x END), "
         "or COUNT(CASE WHEN condition THEN 1 END) for COUNT(*)",
     ),
-    exp.Like: ("LIKE", "a prefix is a range: for x LIKE 'ab%' write x >= 'ab' AND x < 'ac'"),
-    exp.ILike: ("ILIKE", _BEFORE),
     exp.SimilarTo: ("SIMILAR TO", _BEFORE),
     exp.RegexpLike: ("a regular expression", _BEFORE),
-    exp.DPipe: ("||", _BEFORE),
-    exp.Mod: ("%", "the operators are + - * /"),
-    exp.IntDiv: ("//", "the operators are + - * /"),
     exp.NullSafeEQ: ("IS NOT DISTINCT FROM", "write COALESCE(x = y, x IS NULL AND y IS NULL)"),
     exp.NullSafeNEQ: ("IS DISTINCT FROM", "write COALESCE(x <> y, (x IS NULL) <> (y IS NULL))"),
     exp.TryCast: ("TRY_CAST", "only casts that cannot fail work, and those are written CAST"),
@@ -51,17 +45,13 @@ _EXPRESSIONS = "use comparisons, + - * /, CASE, COALESCE, NULLIF and ABS"
 _WRAPPERS = (exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)  # around an aggregate
 # what is written for a node; of several, the first that is there
 _SPELLED: dict[type[exp.Expr], tuple[str, ...]] = {
-    exp.Like: ("~~",),
-    exp.ILike: ("~~*",),
     exp.Pow: ("**", "^"),
     exp.BitwiseAnd: ("&",),
     exp.BitwiseOr: ("|",),
     exp.BitwiseLeftShift: ("<<",),
     exp.BitwiseRightShift: (">>",),
     exp.BitwiseNot: ("~",),
-    exp.StartsWith: ("^@",),
     exp.Glob: ("GLOB",),
-    exp.Escape: ("ESCAPE",),
     exp.Collate: ("COLLATE",),
     exp.JSONExtract: ("->",),
     exp.JSONExtractScalar: ("->>",),
@@ -104,7 +94,7 @@ def refuse(source: Source, node: exp.Expr) -> SqlError:
     name = source.called(node)
     if name is not None:
         is_aggregate = isinstance(node.this if type(node) in _WRAPPERS else node, exp.AggFunc)
-        kind, hint = ("aggregate", _AGGREGATES) if is_aggregate else ("function", _FUNCTIONS)
+        kind, hint = ("aggregate", _AGGREGATES) if is_aggregate else ("function", _BEFORE)
         return source.unsupported(name, f"the {kind} {name.text.upper()}", hint)
     return source.unsupported(node, _spelled(source, node), _EXPRESSIONS)
 

@@ -177,7 +177,7 @@ class State:
         for term, limit in self._key_limits.get(view.name, {}).items():
             try:
                 value = evaluate_term(term, env)
-            except OverflowError as error:
+            except (OverflowError, ValueError) as error:
                 return f"{limit.column}: {error}"
             if isinstance(value, (int, Fraction)) and not limit.low <= value <= limit.high:
                 return limit.refusal(value)

@@ -72,9 +72,24 @@ class SpoiledError(Error):
         self.view, self.message, self.at = view, message, at
         super().__init__(f"view {view}: {message}{at}")
 
+    def under(self, name: str) -> SpoiledError:
+        """The same by a name of the view that the user knows."""
+        return type(self)(name, self.message, self.at)
+
 
 class SpoiledOverflowError(SpoiledError, OutOfRangeError):
     """The same, where a number left its type."""
+
+
+class SpoiledRowError(SpoiledError, DataError):
+    """The same, where a function has no value for what is in a row."""
+
+    def __init__(self, view: str, message: str, relation: str, row: int, value: object) -> None:
+        DataError.__init__(self, f"view {view}: {message}", relation=relation, row=row, value=value)
+        self.view, self.message, self.at = view, message, ""
+
+    def under(self, name: str) -> SpoiledError:
+        return SpoiledRowError(name, self.message, self.relation, self.row or 0, self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +220,12 @@ class NativeState:
             case ("wild", view, number):
                 why = "an infinity or NaN in what other sums depend on could not be taken out again, so nothing changed"
                 raise SpoiledError(view, why, _at(number, given))
+            case (str() as why, view, number) if number >= 0:
+                relation, row = given(number)
+                message = f"{why}{'' if isinstance(row, Cells) else f', in {in_short(row)}'}"
+                raise SpoiledRowError(view, message, relation, number, row)
+            case (str() as why, view, _):
+                raise SpoiledError(view, why)
         raise AssertionError(f"the native module reports {report}")
 
     # -- base tables ---------------------------------------------------------------------------------------------------
@@ -319,8 +340,10 @@ def _arrow(name: str, columns: Sequence[ResultColumn | None], found: tuple[Any, 
     match found:
         case ("unfit", column, value):
             raise _unfit(name, columns[column] if columns else None, value)
-        case (str() as kind, _, _):
+        case ("overflow" | "inexact" | "wild" as kind, _, _):
             raise OutOfRangeError(f"view {name}: {kind}: a number cannot be computed exactly")
+        case (str() as why, _, _):
+            raise OutOfRangeError(f"view {name}: {why}")
         case (schema, array):
             return ArrowRows(schema, array)
     raise AssertionError("a result is two capsules or a report")

@@ -150,7 +150,7 @@ class NativeEngine:
             raise OutOfRangeError(f"{limit.column}: a sum no longer fits {limit.type}{error.at}") from None
         parts = {r.name: part_for(self._program, r.name).views for r in self._program.results}
         shown = [name for name, views in parts.items() if any(v.name == error.view for v in views)]
-        raise type(error)(", ".join(shown) or error.view, error.message, error.at) from None
+        raise error.under(", ".join(shown) or error.view) from None
 
     def _do(self, change: Callable[[], object]) -> None:
         try:

@@ -7,15 +7,17 @@ negative: goes), and *slots*. The k-th column of a type goes into that type's k-
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from viewlet.cells.routing import Copy, Grid, Routing
+from viewlet.door import Door
 from viewlet.engines.native.engine import MOST_COPIES
 from viewlet.errors import Error
 from viewlet.schema import BIGINT, INTEGER, Relation, Type
@@ -60,9 +62,27 @@ def route(grid: Grid, slots: Slots, relations: Mapping[str, Relation], sources: 
     for number, copy in enumerate(grid.copies):
         copies.setdefault(copy.relation, {})[number] = copy
     routed = [
-        _routed(grid, slots, relations[name], its, sources[name]) for name, its in copies.items() if name in sources
+        _routed(grid, slots, relations[name], its, with_derived(relations[name], sources[name]))
+        for name, its in copies.items()
+        if name in sources
     ]
     return reduce(DataFrame.unionAll, routed)
+
+
+def with_derived(relation: Relation, source: DataFrame) -> DataFrame:
+    """The source with the relation's derived columns, which the tasks that read it compute."""
+    if not relation.derived:
+        return source
+    given = {name: kind for name, kind in _given(source).items() if relation.column(name) is not None or name == OP}
+    fields = [T.StructField(name, kind) for name, kind in given.items()]
+    fields += [T.StructField(column.name, spark_type(column.type)) for column in relation.derived]
+    return source.select(*map(named, given)).mapInArrow(partial(_through_the_door, relation), T.StructType(fields))
+
+
+def _through_the_door(relation: Relation, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    door = Door(relation)
+    for batch in batches:
+        yield from door.table(pa.Table.from_batches([batch])).to_batches()
 
 
 def without_the_obvious(grid: Grid, rows: DataFrame) -> DataFrame:
@@ -143,7 +163,7 @@ def check_source(relation: Relation, source: DataFrame) -> None:
     given = _given(source)
     if relation.column(OP) is not None:
         raise Error(f"{relation.name} has a column op, which says on Spark whether a row comes or goes: rename it")
-    for column in relation.columns:
+    for column in relation.given:
         if column.name not in given:
             there = ", ".join(given)
             raise Error(f"the source of {relation.name} has no column {column.name}; it has {there}")
@@ -164,13 +184,13 @@ def named(column: str) -> Column:
 
 def events(relation: Relation, source: DataFrame) -> DataFrame:
     """The relation's columns and op, in one order for all sources of a relation."""
-    return source.select(*(named(c.name) for c in relation.columns), _op(source, relation).alias(OP))
+    return source.select(*(named(c.name) for c in relation.given), _op(source, relation).alias(OP))
 
 
 def cell_rows(relation: Relation, columns: Collection[str], source: DataFrame) -> DataFrame:
     """Some columns as cells get them, whatever their types in the source, and op."""
     given = _given(source)
-    read = [_cell_value(c, given[c.name], relation) for c in relation.columns if c.name in columns]
+    read = [_cell_value(c, given[c.name], relation) for c in relation.given if c.name in columns or relation.derived]
     names = [value.alias(f"c{place}") for place, value in enumerate(read)]
     return source.select(*names, _op(source, relation).alias(OP))
 

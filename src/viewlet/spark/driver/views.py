@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.streaming.listener import (
@@ -91,7 +91,8 @@ class Views:
         columns = [named(column.name) for column in result.columns]
         counted = rows.groupBy(*columns).agg(F.sum(WEIGHT).alias(WEIGHT)).where(F.col(WEIGHT) != 0)
         repeated = F.explode(F.array_repeat(F.lit(0), F.col(WEIGHT).cast("int")))
-        return counted.select(*columns, repeated.alias(WEIGHT)).select(*columns)
+        shown = counted.select(*columns, repeated.alias(WEIGHT)).select(*columns)
+        return shown.orderBy(*_order(result)) if result.order else shown
 
     def changes(self, name: str, *, since: int | None = None) -> DataFrame:
         """A streaming DataFrame of the changes of a view: ``batch``, ``weight`` and the view's columns.
@@ -151,6 +152,18 @@ class _Listener(StreamingQueryListener):
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         pass
+
+
+def _order(result: Result) -> list[Column]:
+    """The columns that the view is ordered by, as Spark says it: it has the same order of texts and of NaN."""
+    found = list[Column]()
+    for order in result.order:
+        shown = result.column_of(order)
+        assert shown is not None, "the pipeline refuses other orders"
+        direction = "desc" if order.descending else "asc"
+        nulls = "first" if order.nulls_first else "last"
+        found.append(getattr(named(shown.name), f"{direction}_nulls_{nulls}")())
+    return found
 
 
 def _schema(result: Result) -> T.StructType:

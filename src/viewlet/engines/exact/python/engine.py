@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from viewlet.engines.exact.python.emit import Orders, Source
 from viewlet.engines.exact.python.source import labels, trigger_source
-from viewlet.engines.exact.python.terms import FUNCTIONS
+from viewlet.engines.exact.python.terms import SCOPE
 from viewlet.engines.exact.state import State
 from viewlet.engines.exact.store import Map
 from viewlet.engines.initial import KINDS, Way, cheapest_way
@@ -165,7 +165,7 @@ class PythonEngine(State):
         label = labels(self._program)
         caches = {f"VIEW_{label[name]}": view for name, view in self._views.items() if not isinstance(view, Map)}
         suspects = {f"SUSPECT_VIEW_{label[name]}": partial(self._suspect, name) for name in self._bounds}
-        scope: dict[str, object] = {**FUNCTIONS, "EXACT": decode, **caches, **suspects}
+        scope: dict[str, object] = {**SCOPE, "EXACT": decode, **caches, **suspects}
         scope |= {"SUSPECTS": self._suspects, "SETTLE": self._settle}
         for name, store in self._maps.items():
             scope |= {name: store.content, f"GET_{name}": store.content.get}

@@ -8,13 +8,42 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from viewlet.algebra.terms import COMPARISONS, Const, Op, Scalar, Term, Var, apply, bounded, constants, exact, number
+from viewlet.algebra.functions import FUNCTIONS
+from viewlet.algebra.functions.base import Function
+from viewlet.algebra.terms import (
+    COMPARISONS,
+    LAZY,
+    Const,
+    Op,
+    Scalar,
+    Term,
+    Var,
+    apply,
+    apply_lazily,
+    bounded,
+    can_fail,
+    constants,
+    exact,
+    number,
+)
 from viewlet.loops.steps import Factor, Product
-from viewlet.program.kinds import NULL, REAL, Exact, Kind, constant_kind, either, kind_scale, plus, times
+from viewlet.program.kinds import (
+    NULL,
+    REAL,
+    Exact,
+    Kind,
+    constant_kind,
+    either,
+    given_kind,
+    kind_scale,
+    plus,
+    taken_kinds,
+    times,
+)
 
 PYTHON = {"=": "==", "<>": "!="}
 PLAIN = frozenset({"+", "-", "*", "and", "or", *COMPARISONS})
@@ -41,13 +70,21 @@ def is_in(value: Scalar, constants: frozenset[Scalar]) -> bool | None:
     return None if value is None else value in constants
 
 
-FUNCTIONS = {
+def lazily(name: str, parts: tuple[Callable[[], Scalar], ...]) -> Scalar:
+    """An operator of which only the parts that decide are computed: others may fail."""
+    return apply_lazily(name, parts, lambda part: part())
+
+
+FUNCTION = "FUNCTION_"  # before the name of a function of the calculus
+SCOPE = {
     "APPLY": apply,
+    "LAZILY": lazily,
     "BOUNDED": bounded,
     "IN": is_in,
     "TIMES": times_units,
     "OVER": over_units,
     "NUMBER": known,
+    **{f"{FUNCTION}{name}": function.meaning for name, function in FUNCTIONS.items()},
 }
 
 
@@ -125,24 +162,27 @@ class Terms:
             case Op("in", (value, *_)):
                 return self.member(self.term(value, plain), constants(term), plain)
             case Op(name, args):
-                return self.operator(name, [self.term(a, plain) for a in args], plain)
+                lazily = name in LAZY and any(map(can_fail, args[1:]))
+                return self.operator(name, [self.term(a, plain) for a in args], plain, lazily)
 
-    def operator(self, name: str, args: list[Text], plain: bool) -> Text:
+    def operator(self, name: str, args: list[Text], plain: bool, lazily: bool = False) -> Text:
         kinds = [a.kind for a in args]
         if name in TRUTH:
-            return Text(_call(name, [a.text for a in args], plain), constant_kind(True))
+            return Text(_call(name, [a.text for a in args], plain, lazily), constant_kind(True))
         if name in COMPARISONS:
             common = comparable(kinds)
             return Text(_call(name, [a.compared(common, plain) for a in args], plain), constant_kind(True))
         if name == "case":
             kind = either([*kinds[1::2], kinds[-1]])
             values = [a.text if i % 2 == 0 and i < len(args) - 1 else a.to(kind, plain) for i, a in enumerate(args)]
-            return Text(_call(name, values, plain), kind)
+            return Text(_call(name, values, plain, lazily), kind)
         if name == "coalesce":
             kind = either(kinds)
-            return Text(_call(name, [a.to(kind, plain) for a in args], plain), kind)
+            return Text(_call(name, [a.to(kind, plain) for a in args], plain, lazily), kind)
         if NULL in kinds:
             return Text("None", NULL)
+        if name in FUNCTIONS:
+            return _function(FUNCTIONS[name], args, plain)
         if name in ("+", "-"):
             kind = plus(kinds)
             return Text(_call(name, [a.to(kind, plain) for a in args], plain), kind, plain)
@@ -151,8 +191,7 @@ class Terms:
             return Text(_call(name, [_factor(a, kind, plain) for a in args], plain), kind, plain)
         if name == "abs":
             return Text(_call(name, [args[0].text], plain), kinds[0])
-        kind = Exact(0, 63) if name == "add_months" else REAL  # and "/", "double": exact numbers here
-        return Text(_call(name, [a.to(kind, plain) for a in args], plain), kind)
+        return Text(_call(name, [a.to(REAL, plain) for a in args], plain), REAL)  # "/", "double": exact numbers here
 
     def member(self, value: Text, constants: frozenset[Scalar], plain: bool) -> Text:
         """x IN (…), with the list in the units of x."""
@@ -208,11 +247,31 @@ def comparable(kinds: list[Kind]) -> Kind:
     return max(kinds, key=kind_scale)
 
 
-def _call(name: str, args: list[str], plain: bool) -> str:
+def _function(function: Function, args: list[Text], plain: bool) -> Text:
+    """A call. Where a scale is the function's own affair, it takes and gives the numbers themselves."""
+    kinds = [a.kind for a in args]
+    taken = [
+        REAL if w == "number" else k
+        for w, k in zip(function.kinds(len(args)), taken_kinds(function, kinds), strict=True)
+    ]
+    text = _call(function.name, [a.to(kind, plain) for a, kind in zip(args, taken, strict=True)], plain)
+    given = given_kind(function, kinds)
+    if function.gives == "number":
+        text = Text(text, REAL).to(given, plain and not function.can_be_null)
+    elif function.gives == "last":
+        text = Text(text, taken[-1]).to(given, plain and not function.can_be_null)
+    return Text(text, given)
+
+
+def _call(name: str, args: list[str], plain: bool, lazily: bool = False) -> str:
     if plain and name == "not":
         return f"(not {args[0]})"
     if plain and name in PLAIN:
         return "(" + f" {PYTHON.get(name, name)} ".join(args) + ")"
+    if plain and name in FUNCTIONS and not FUNCTIONS[name].can_be_null:
+        return f"{FUNCTION}{name}({', '.join(args)})"
+    if lazily:
+        return f"LAZILY({name!r}, {tuple_text([f'lambda: {a}' for a in args])})"
     return f"APPLY({name!r}, {tuple_text(args)})"
 
 

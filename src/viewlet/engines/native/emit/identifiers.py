@@ -11,14 +11,22 @@ import re
 
 def identifier(name: str) -> str:
     """A C++ name that still reads like the view or column; the alias of a table is left out."""
-    stem = re.sub(r"\W", "_", plain(name.rsplit(".", 1)[-1].lstrip("@$"))).strip("_").lower() or "v"
+    stem = re.sub(r"\W", "_", _ascii(name.rsplit(".", 1)[-1].lstrip("@$"))).strip("_").lower() or "v"
     stem = re.sub(r"__+", "_", stem)
     return f"v{stem}_" if stem[0].isdigit() else f"{stem}_"
 
 
-def plain(name: str) -> str:
-    """A relation or view as part of a C++ name; other letters than those of ASCII by their numbers."""
+def _ascii(name: str) -> str:
     return "".join(c if c.isascii() else f"U{ord(c):x}U" for c in name)
+
+
+def plain(name: str) -> str:
+    """A relation or view as part of a C++ name; other characters than ASCII's letters and digits by their numbers.
+
+    Names from a user have no capital U. One that begins with a digit may begin a name of C++ after it.
+    """
+    letters = "".join(c if c == "_" or (c.isascii() and c.isalnum()) else f"U{ord(c):x}U" for c in name)
+    return f"U{letters}" if name[:1].isdigit() else letters
 
 
 def named(*parts: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from textwrap import indent
 
+from viewlet.algebra.functions import FUNCTIONS
 from viewlet.algebra.query import Query, Value, children
 from viewlet.algebra.remembered import forget
 from viewlet.algebra.terms import Const, Op, Term
@@ -21,6 +22,7 @@ from viewlet.engines.native.emit.keys import view_constant
 from viewlet.engines.native.emit.layout import Field, Layout, MapLayout, OrderLayout, layout
 from viewlet.engines.native.emit.limits import Limits
 from viewlet.engines.native.emit.lines import Code, function, plain_code
+from viewlet.engines.native.emit.ranked import HEADER, Ranked
 from viewlet.engines.native.emit.results import plan_reader, reader, reader_of_one
 from viewlet.engines.native.emit.structs import (
     map_types,
@@ -53,7 +55,8 @@ HEAD = """\
 
 namespace viewlet {{
 """
-INCLUDES = ("program", "ordered", "watch", "terms")  # in the order in which they build on each other
+# in the order in which they build on each other; functions follow
+INCLUDES = ("program", "ordered", "watch", "ranking", "terms")
 
 
 @dataclass(frozen=True)
@@ -99,9 +102,12 @@ def native(program: Program, watched: Watched = UNWATCHED) -> Native:
     triggers = Triggers(program, Lowering.of(program), Shared(found, kinds, Limits.of(program, kinds)))
     rows = {r.name: row_fields(r) for r in program.relations}
     _plan(triggers)
-    watching = Watching.of(triggers, watched)
+    ranked = [made for r in program.results if (made := Ranked.of(triggers, r)) is not None]
+    watching = Watching.of(triggers, watched, ranked)
     functions = list(_functions(triggers, rows))
     readers = {r.name: body for r in program.results if (body := reader(triggers, r)) is not None}
+    readers |= {r.result.name: r.reader() for r in ranked}
+    functions += [f for r in ranked for f in r.functions]
     functions += [_function(f"read_{plain(name)}", "Rows& out", body) for name, body in readers.items()]
     readers_of_one = {name: one for name in readers if (one := reader_of_one(triggers, program.result(name)))}
     functions += [
@@ -112,15 +118,17 @@ def native(program: Program, watched: Watched = UNWATCHED) -> Native:
     told = watching.write(tuple(readers))
     functions += watching.functions
     functions += [_order(m) for m in found.maps if m.orders]
+    headers = found.includes | watching.includes | triggers.terms.headers | {HEADER for _ in ranked}
     parts = [
-        _head(sum(f.lookups for f in functions), found.includes | watching.includes),
+        _head(sum(f.lookups for f in functions), headers),
         *(row_struct(r, rows[r.name]) for r in program.relations),
         *(map_types(m) for m in found.maps),
         *(order_types(m, order) for m in found.maps for order in m.orders.values()),
         *(temporary_types(t) for t in triggers.shared.temporaries),
         *watching.types,
+        *(r.rank for r in ranked),
         view_numbers(program),
-        _program(triggers, rows, watching.members, functions),
+        _program(triggers, rows, [*watching.members, *(r.member for r in ranked)], functions),
         descriptions(program, found, rows, keys_of_readers),
         "}  // namespace viewlet",
         "",
@@ -153,8 +161,9 @@ def _insert_and_delete(program: Program) -> dict[str, tuple[Trigger, Trigger]]:
 
 
 def _head(lookups: int, needed: frozenset[str]) -> str:
-    includes = [f'#include "{header}.hpp"' for header in INCLUDES if header in {"program", "terms"} | needed]
-    head = HEAD.format(includes="\n".join(includes))
+    headers = {"program", "terms"} | needed
+    ordered = [*(header for header in INCLUDES if header in headers), *sorted(headers.difference(INCLUDES))]
+    head = HEAD.format(includes="\n".join(f'#include "{header}.hpp"' for header in ordered))
     return COMPACT + head if lookups > MANY_LOOKUPS else head
 
 
@@ -232,7 +241,7 @@ def _order_member(found: MapLayout, order: OrderLayout) -> str:
 def _forgets_texts(program: Program, found: Layout) -> bool:
     """Whether every text in a view is in a row, too, and so may be forgotten with the rows.
 
-    A text that a query itself names is in no row, and a view cache keeps the texts that it was asked for.
+    A text that a query itself names or computes is in no row, and a view cache keeps the texts that it was asked for.
     """
     cached = any(m.inputs and any(f.kind == TEXT for f in m.key) for m in found.maps)
     return not cached and not any(_names_text(view.definition) for view in program.views)
@@ -248,6 +257,8 @@ def _has_text(term: Term) -> bool:
     match term:
         case Const(_, kind):
             return kind in ("string", "date", "timestamp")  # a date is no text: with one, more is kept than must be
+        case Op(name, _) if name in FUNCTIONS:
+            return FUNCTIONS[name].gives == "text"
         case Op(_, args):
             return any(map(_has_text, args))
     return False

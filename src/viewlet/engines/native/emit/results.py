@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from viewlet.algebra.query import View
 from viewlet.engines.native.emit.keys import column
-from viewlet.engines.native.emit.layout import index_slices
+from viewlet.engines.native.emit.layout import MapLayout, index_slices
 from viewlet.engines.native.emit.lines import Code
 from viewlet.engines.native.emit.nest import Nest
+from viewlet.engines.native.emit.sources import sources
 from viewlet.engines.native.emit.terms import Terms
 from viewlet.engines.native.emit.triggers import Triggers
 from viewlet.engines.native.emit.values import Cpp, Scope
@@ -30,8 +33,11 @@ def is_one_pass(result: Result) -> bool:
 
 
 def reader(triggers: Triggers, result: Result) -> Code | None:
-    """The body of ``read_…``; None where the rows are more than the entries of one view, or a column is no cell."""
-    if not is_one_pass(result):
+    """The body of ``read_…`` of rows that have no order.
+
+    None where the rows are more than the entries of one view, or a column is no cell.
+    """
+    if result.order or not is_one_pass(result):
         return None
     nest = triggers.nest()
     nest.context.names |= {"out", "program"}
@@ -88,6 +94,39 @@ def _extremum(extreme: Extreme, bound: frozenset[str]) -> Extremum:
     return Extremum(extreme.var, source, given, extreme.key, extreme.end == "greatest")
 
 
+def key_of_rows(triggers: Triggers, result: Result) -> str:
+    """The type of the keys that rows are read by."""
+    if not isinstance(result.rows, View):
+        return "Keyless"
+    found, _ = triggers.layout[result.rows.name]
+    return "Keyless" if found.is_single else f"{found.type_name}Key"
+
+
+def given_key(triggers: Triggers, result: Result) -> Scope:
+    """The variables of a row whose key is ``given``."""
+    if not isinstance(result.rows, View):
+        return {}
+    found, _ = triggers.layout[result.rows.name]
+    return {v: column("given", f) for v, f in zip(result.rows.outputs, found.key, strict=True)}
+
+
+def each_row(triggers: Triggers, result: Result, then: Callable[[str], str]) -> list[str]:
+    """For the key of each row that is there."""
+    if not isinstance(result.rows, View):
+        return [f"    {then('Keyless{}')}"]
+    found, member = triggers.layout[result.rows.name]
+    if found.is_single:
+        return [f"    if (!is_zero({found.name}.only.values.{member.name})) {then('Keyless{}')}"]
+    there = f"if (!is_zero(row->values.{member.name}))"
+    return [f"    for (auto* row : {found.name}.all())", f"        {there} {then('row->key')}"]
+
+
+def maps_of(triggers: Triggers, result: Result) -> list[MapLayout]:
+    """The maps that rows are read off."""
+    found = [triggers.layout[source.view][0] for source in sources(result)]
+    return list({m.name: m for m in found}.values())
+
+
 def _row(nest: Nest, terms: Terms, result: Result, step: Emit, scope: Scope) -> None:
     if result.having is None:
         _columns(nest, terms, result, step, scope)
@@ -97,12 +136,16 @@ def _row(nest: Nest, terms: Terms, result: Result, step: Emit, scope: Scope) -> 
 
 
 def _columns(nest: Nest, terms: Terms, result: Result, step: Emit, scope: Scope) -> None:
-    for i, shown in enumerate(result.columns):
-        value = cell(terms, terms.term(shown.term, scope, False), shown.type)
-        nest.out.add(f"out.null({i});" if value is None else f"out.put({i}, {value.text});")
+    put_columns(nest, terms, result, scope)
     if not result.distinct:
         nest.out.add(f"out.weight({weight(terms, step, scope)});")
     nest.out.add("out.end();")
+
+
+def put_columns(nest: Nest, terms: Terms, result: Result, scope: Scope) -> None:
+    for i, shown in enumerate(result.columns):
+        value = cell(terms, terms.term(shown.term, scope, False), shown.type)
+        nest.out.add(f"out.null({i});" if value is None else f"out.put({i}, {value.text});")
 
 
 def weight(terms: Terms, step: Emit, scope: Scope) -> str:

@@ -5,15 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
+from viewlet.algebra.functions import FUNCTIONS
+from viewlet.algebra.functions.base import Function
 from viewlet.algebra.query import Compare
 from viewlet.algebra.terms import COMPARISONS, Const, Op, Scalar, Term, Var, constants
 from viewlet.engines.native.emit.numbers import Numbers
-from viewlet.engines.native.emit.values import Cpp, Listed, Scope, integer, lifted, made, of, real, value_of, width
+from viewlet.engines.native.emit.values import (
+    Cpp,
+    Listed,
+    Scope,
+    integer,
+    lifted,
+    made,
+    of,
+    real,
+    type_of,
+    value_of,
+    width,
+)
 from viewlet.loops.steps import Factor, Product
 from viewlet.program.kinds import (
     BOOLEAN,
     COUNT,
-    COUNT_BITS,
     DOUBLE,
     NULL,
     REAL,
@@ -24,16 +37,19 @@ from viewlet.program.kinds import (
     Unfit,
     constant_kind,
     either,
+    given_kind,
     plus,
+    taken_kinds,
 )
 
 
 @dataclass
 class Terms(Numbers):
-    """``strings`` and ``lists`` are the constants met so far, by their C++ names."""
+    """``strings`` and ``lists`` are the constants met so far, by their C++ names; ``headers`` have the functions."""
 
     strings: dict[str, str] = field(default_factory=dict)
     lists: dict[Listed, str] = field(default_factory=dict)
+    headers: set[str] = field(default_factory=set)
 
     # -- terms ---------------------------------------------------------------------------------------------------------
 
@@ -74,6 +90,8 @@ class Terms(Numbers):
             return self.coalesce(args)
         if any(a.kind == NULL for a in args):
             return Cpp("Opt<bool>{}", BOOLEAN if name in COMPARISONS or name == "not" else NULL, True)
+        if name in FUNCTIONS:
+            return lifted(args, lambda known: self.function(FUNCTIONS[name], known))
         return lifted(args, lambda known: self.strict(name, known))
 
     def strict(self, name: str, args: list[Cpp]) -> Cpp:
@@ -93,12 +111,25 @@ class Terms(Numbers):
                 return made(f"absolute({wide.text})", kind, wide, made_of=a.made_of)
             case "double", [a]:
                 return self.to(self.bounded(a), DOUBLE)
-            case "add_months", [a, b]:
-                return self.watched("add_months", a, b, kind=Exact(0, COUNT_BITS))
             case _, [a, b] if name in COMPARISONS:
                 compared = self.compare(name, a, b)
                 return made(f"({compared.text})", BOOLEAN, compared)
         raise Unfit(f"no C++ for {name}")
+
+    def function(self, function: Function, args: list[Cpp]) -> Cpp:
+        """A call of the C++ function of the same name, with arguments of the kinds that it declares."""
+        if function.header:
+            self.headers.add(function.header)
+        kinds = [a.kind for a in args]
+        taken = [self.to(a, kind) for a, kind in zip(args, taken_kinds(function, kinds), strict=True)]
+        kind, optional = given_kind(function, kinds), function.can_be_null
+        given = ["faults", self.view] * function.can_fail + ["texts"] * function.is_of_texts
+        for a, word in zip(taken, function.kinds(len(args)), strict=True):
+            given += [a.text, *([str(a.kind.scale)] if word == "number" and isinstance(a.kind, Exact) else [])]
+        given += [str(function.places)] * (function.gives == "number")
+        template = f"<{type_of(kind)}>" if function.gives in ("number", "last") else ""
+        text = f"{function.cpp or function.name}{template}({', '.join(given)})"
+        return made(text, kind, *taken, optional=optional, can_fail=function.can_fail)
 
     def member(self, value: Cpp, listed: frozenset[Scalar]) -> Cpp:
         """x IN (…): the list is a constant of the program, in the units of x."""
@@ -124,9 +155,20 @@ class Terms(Numbers):
         return int(units) if units.denominator == 1 and -most <= units < most else None
 
     def logic(self, name: str, args: list[Cpp]) -> Cpp:
+        if any(a.optional for a in args) and any(a.can_fail for a in args[1:]):
+            return self.lazy_logic(name, args)
         if any(a.optional for a in args):
             return made(f"{name}3({', '.join(a.text for a in args)})", BOOLEAN, *args, optional=True)
         return made("(" + f" {'&&' if name == 'and' else '||'} ".join(a.text for a in args) + ")", BOOLEAN, *args)
+
+    def lazy_logic(self, name: str, args: list[Cpp]) -> Cpp:
+        """What can fail is not computed where the arguments before it decide."""
+        self.headers.add("lazy")
+        found = args[-1]
+        for a in reversed(args[:-1]):
+            text = f"{name}_lazily({a.text}, [&] {{ return {found.text}; }})"
+            found = made(text, BOOLEAN, a, found, optional=True)
+        return found
 
     def case(self, args: list[Cpp]) -> Cpp:
         values = [*args[1::2], args[-1]]
@@ -141,7 +183,11 @@ class Terms(Numbers):
         found = self.held(args[-1], kind, args[-1].optional)
         for a in reversed(args[:-1]):
             first = self.held(a, kind, True)
-            found = made(f"coalesce({first.text}, {found.text})", kind, first, found, optional=found.optional)
+            text = f"coalesce({first.text}, {found.text})"
+            if found.can_fail:
+                self.headers.add("lazy")
+                text = f"coalesce_lazily({first.text}, [&] {{ return {found.text}; }})"
+            found = made(text, kind, first, found, optional=found.optional)
         return replace(found, made_of=of(*args)) if kind == REAL else found
 
     def product(self, product: Product, scope: Scope) -> Cpp:

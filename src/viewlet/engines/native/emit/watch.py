@@ -7,7 +7,7 @@ noted. One entry may be read by many rows (a total that all rows are compared wi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from viewlet.algebra.query import View
@@ -16,7 +16,18 @@ from viewlet.engines.native.emit.identifiers import capital, named, plain
 from viewlet.engines.native.emit.keys import column, each_entry, whole_key
 from viewlet.engines.native.emit.layout import Field, MapLayout, Member, index_slices
 from viewlet.engines.native.emit.lines import Code, function, plain_code
-from viewlet.engines.native.emit.results import cell, is_one_pass, key_variables, row_block, weight
+from viewlet.engines.native.emit.ranked import Ranked
+from viewlet.engines.native.emit.results import (
+    cell,
+    each_row,
+    given_key,
+    is_one_pass,
+    key_of_rows,
+    key_variables,
+    maps_of,
+    row_block,
+    weight,
+)
 from viewlet.engines.native.emit.sources import Source, sources
 from viewlet.engines.native.emit.triggers import Triggers
 from viewlet.engines.native.emit.values import Scope, type_of, width
@@ -56,6 +67,7 @@ class Watching:
     triggers: Triggers
     results: tuple[Result, ...]
     views: tuple[str, ...]
+    ranked: tuple[Ranked, ...] = ()  # those whose order is kept
     types: list[str] = field(default_factory=list)
     members: list[str] = field(default_factory=list)
     functions: list[Code] = field(default_factory=list)
@@ -66,16 +78,18 @@ class Watching:
         return frozenset({"watch"} if self.infos else ())
 
     @staticmethod
-    def of(triggers: Triggers, watched: Watched) -> Watching:
+    def of(triggers: Triggers, watched: Watched, ranked: Iterable[Ranked]) -> Watching:
         """Planned: code that writes to a map must know that it is watched, and what is looked up gets its indexes.
 
-        Results whose rows are more than one pass over one view are left out.
+        Results whose rows are more than one pass over one view, and those that show the first rows only, are left out.
         """
-        results = [triggers.program.result(name) for name in watched.results]
-        found = Watching(triggers, tuple(r for r in results if is_one_pass(r)), watched.views)
+        asked = [triggers.program.result(name) for name in watched.results]
+        results = tuple(r for r in asked if is_one_pass(r) and not r.is_cut)
+        found = Watching(triggers, results, watched.views, tuple(r for r in ranked if r.is_kept))
         for result in found.results:
             index_slices(triggers.layout, row_block(triggers, result, key_variables(result)))
-        for view in (*watched.views, *(source.view for r in found.results for source in sources(r))):
+        read = (*found.results, *(r.result for r in found.ranked))
+        for view in (*watched.views, *(source.view for r in read for source in sources(r))):
             noted, member = triggers.layout[view]
             noted.noted.add(member.name)
         return found
@@ -89,6 +103,8 @@ class Watching:
             self.write_view(view)
         for found in self.triggers.layout.maps:
             self.write_notes(found)
+        if self.infos or self.ranked:
+            self.write_marks()
         if self.infos:
             self.write_whole()
         return Watched(tuple(r.name for r in self.results), self.views)
@@ -96,7 +112,7 @@ class Watching:
     # -- rows ----------------------------------------------------------------------------------------------------------
 
     def write_result(self, result: Result) -> None:
-        name, key, row = plain(result.name), self.key_of_rows(result), f"{capital(plain(result.name))}Shown"
+        name, key, row = plain(result.name), key_of_rows(self.triggers, result), f"{capital(plain(result.name))}Shown"
         body, cells = self.shown(result)
         self.types.append(struct(row, [f for f in cells if f is not None], f"a row of {result.name}") + "\n")
         self.members.append(f"RowNotes<{key}, {row}> noted_rows_{name};")
@@ -106,12 +122,12 @@ class Watching:
         self.function(f"keep_{name}", f"const {key}& key", plain_code(f"noted_rows_{name}.note(faults, key, {show});"))
         puts = [f"out.put({i + 1}, row.{f.name});" if f else f"out.null({i + 1});" for i, f in enumerate(cells)]
         lines = [
-            *(f"    {named('order', found.name)}();" for found in self.maps_of(result) if found.orders),
+            *(f"    {named('order', found.name)}();" for found in maps_of(self.triggers, result) if found.orders),
             f"    const auto show = {show};",
             *_put(f"const {row}& row", puts),
             f"    if (what == Watch::CHANGES) return noted_rows_{name}.changes(out, show, put);",
             f"    if (what == Watch::FORGET) return noted_rows_{name}.before.clear();",
-            *self.each_row(result, lambda key: f"noted_rows_{name}.standing({key}, show, put);"),
+            *each_row(self.triggers, result, lambda key: f"noted_rows_{name}.standing({key}, show, put);"),
             f"    noted_rows_{name}.noted(put);",
         ]
         self.function(f"watch_rows_{name}", WHAT, Code(tuple(lines)))
@@ -131,31 +147,9 @@ class Watching:
                     if value is not None:
                         nest.out.add(f"shown.row.cell_{i} = {value.text};")
 
-        nest.statement(row_block(self.triggers, result, key_variables(result)), self.given(result), row)
+        given = given_key(self.triggers, result)
+        nest.statement(row_block(self.triggers, result, key_variables(result)), given, row)
         return nest.code(), list(cells.values())
-
-    def given(self, result: Result) -> Scope:
-        if not isinstance(result.rows, View):
-            return {}
-        found, _ = self.triggers.layout[result.rows.name]
-        return {v: column("given", f) for v, f in zip(result.rows.outputs, found.key, strict=True)}
-
-    def each_row(self, result: Result, then: Callable[[str], str]) -> list[str]:
-        """For the key of each row that is there."""
-        if not isinstance(result.rows, View):
-            return [f"    {then('Keyless{}')}"]
-        found, member = self.triggers.layout[result.rows.name]
-        if found.is_single:
-            return [f"    if (!is_zero({found.name}.only.values.{member.name})) {then('Keyless{}')}"]
-        there = f"if (!is_zero(row->values.{member.name}))"
-        return [f"    for (auto* row : {found.name}.all())", f"        {there} {then('row->key')}"]
-
-    def key_of_rows(self, result: Result) -> str:
-        return _key_of(self.triggers.layout[result.rows.name][0]) if isinstance(result.rows, View) else "Keyless"
-
-    def maps_of(self, result: Result) -> list[MapLayout]:
-        found = [self.triggers.layout[source.view][0] for source in sources(result)]
-        return list({m.name: m for m in found}.values())
 
     # -- entries -------------------------------------------------------------------------------------------------------
 
@@ -202,15 +196,16 @@ class Watching:
         views = {m.view: m for m in members}
         watched = [v for v in self.views if v in views]
         notes = plain_code(*(f"noted_values_{plain(v)}.note({key}, {_value(entry, views[v])});" for v in watched))
-        for result in self.results:
+        told = [(r, f"keep_{plain(r.name)}") for r in self.results]
+        told += [(r.result, f"mark_{r.name}") for r in self.ranked]
+        for result, note in told:
             touched = [source for source in sources(result) if source.view in views]
-            for rows in dict.fromkeys(self.rows_of(result, source, found) for source in touched):
+            for rows in dict.fromkeys(self.rows_of(result, source, found, note) for source in touched):
                 notes += rows
         return notes
 
-    def rows_of(self, result: Result, source: Source, found: MapLayout) -> Code:
+    def rows_of(self, result: Result, source: Source, found: MapLayout, note: str) -> Code:
         """Note the rows that read an entry: those that agree with its key, as far as this is of their variables."""
-        note = f"keep_{plain(result.name)}"
         if not isinstance(result.rows, View) or self.triggers.layout[result.rows.name][0].is_single:
             return plain_code(f"{note}(Keyless{{}});")
         nest, names = self.triggers.nest(), result.rows.outputs
@@ -237,10 +232,15 @@ class Watching:
         calls = [f"if (index == {i}) watch_{name}(what, out);" for i, name in enumerate(watched)]
         forget = "if (what == Watch::FORGET) unmark_all();"
         self.function("watch", f"u32 index, {WHAT}", plain_code(*calls, forget))
+
+    def write_marks(self) -> None:
+        """A mark may go before what is noted is told: who notes a thing twice keeps the first."""
         unmarked = (line for m in self.triggers.layout.maps for line in _unmarked(m))
         self.function("unmark_all", "", plain_code(*unmarked))
-        noting = " || ".join(f"noted_{name}.before.size()" for name in watched)
-        self.functions.append(Code((f"bool is_noting() const {{ return {noting}; }}",)))
+        notes = [f"noted_rows_{plain(r.name)}.before.size()" for r in self.results]
+        notes += [f"noted_values_{plain(view)}.before.size()" for view in self.views]
+        notes += [f"ranked_{r.name}.marked.size" for r in self.ranked]
+        self.functions.append(Code((f"bool is_noting() const {{ return {' || '.join(notes)}; }}",)))
 
     def describe(self, name: str, columns: list[str]) -> None:
         """The columns of an answer."""

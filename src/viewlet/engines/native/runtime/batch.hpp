@@ -165,13 +165,14 @@ inline PyObject* fault_report(Faults& faults, i64 number = -1) {
     bool overflow = faults.overflow_view != Faults::NONE, inexact = faults.inexact_view != Faults::NONE;
     const char* kind = overflow ? "overflow" : inexact ? "inexact" : "wild";
     u32 view = overflow ? faults.overflow_view : inexact ? faults.inexact_view : faults.wild_view;
+    if (faults.refusal) kind = faults.refusal, view = faults.refused_view;
     faults.clear();
     const char* name = view < MODULE.view_count ? MODULE.views[view].name : "";
     return tuple_of(PyUnicode_FromString(kind), PyUnicode_FromString(name), PyLong_FromLongLong(number));
 }
 
 // None; True where there is an infinity or NaN in it; or what went wrong: ("missing", number), ("overflow" | "inexact" |
-// "wild", view, number).
+// "wild" | why a function has no value, view, number).
 inline PyObject* run_batch(State& state) {
     Batch& batch = state.batch;
     Event* missing = state.keep_tables ? change_tables(state) : batch.end();

@@ -64,7 +64,7 @@ template <class P> void watch_program(void* program, u32 index, Watch what, Rows
     if constexpr (is_watched<P>) static_cast<P*>(program)->watch(index, what, out);
 }
 template <class P> bool is_noting(void* program) {
-    if constexpr (is_watched<P>)
+    if constexpr (requires(P& p) { p.is_noting(); })
         return static_cast<P*>(program)->is_noting();
     else
         return false;

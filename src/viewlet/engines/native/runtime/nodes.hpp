@@ -24,12 +24,12 @@ struct Node {
 struct Layout {
     static constexpr u32 MOST = 64;
 
-    u8 widths[2][MOST]{};
+    u32 widths[2][MOST]{};
     u32 columns[2]{}, bytes[2]{};
     void (*refresh)(Node* parent, u32 place){};  // computes again what a node knows of a child
 
     constexpr void add(u32 kind, u64 width) {
-        widths[kind][columns[kind]++] = u8(width);
+        widths[kind][columns[kind]++] = u32(width);
         bytes[kind] += u32(width);
     }
 };

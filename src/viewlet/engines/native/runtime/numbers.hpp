@@ -13,10 +13,16 @@ struct Faults {
     u32 overflow_view{NONE};  // a number does not fit
     u32 inexact_view{NONE};   // a number has more decimals than its place
     u32 wild_view{NONE};      // infinity or NaN where it could not be taken back
+    u32 refused_view{NONE};   // a function has no value
+    const char* refusal{};    // why
 
     VIEWLET_COLD void overflow(u32 view) { note(overflow_view, view); }
     VIEWLET_COLD void inexact(u32 view) { note(inexact_view, view); }
     VIEWLET_COLD void wild(u32 view) { note(wild_view, view); }
+    VIEWLET_COLD void refuse(u32 view, const char* why) {
+        if (refused_view == NONE) refusal = why;
+        note(refused_view, view);
+    }
     void clear() { *this = Faults{}; }
 
 private:

@@ -1,0 +1,317 @@
+"""INSERT, UPDATE, DELETE and TRUNCATE: DuckDB evaluates the statement, and what it did becomes events."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from viewlet import arrow
+from viewlet.boundary import UnfitError, to_cell, values_of
+from viewlet.duck import opened
+from viewlet.errors import DataError, SqlError
+from viewlet.keys import Event, Keys
+from viewlet.program.encoding import Row, Stored
+from viewlet.schema import Column, Relation
+from viewlet.sql.define import Changed, Dropped, Moved, Step, tables_read
+from viewlet.sql.scope import Catalog
+
+if TYPE_CHECKING:
+    import duckdb
+
+Table = Callable[[str], Mapping[Row, int]]
+Encode = Callable[[Relation, object, int], Row]  # a row of values with its number in the statement ↦ cells
+IN_SQL = ("ParserException", "SyntaxException", "BinderException", "CatalogException", "NotImplementedException")
+READ_ONLY = "DuckDB reads no files here: insert their rows with db.insert"
+
+
+class Workbench:
+    """A DuckDB in which one statement at a time finds its tables, and nothing stays."""
+
+    def __init__(self) -> None:
+        self._connection: duckdb.DuckDBPyConnection | None = None
+
+    def events(self, changed: Changed, table: Table, keys: Keys | None, encode: Encode) -> list[Event]:
+        """What a statement does to the rows of its relation. ``keys`` find single rows without reading them all."""
+        relation = changed.catalog.relations[changed.statement.name].as_given
+        if isinstance(changed.statement.tree, exp.TruncateTable):
+            return [(relation.name, _given(relation, row), -times) for row, times in table(relation.name).items()]
+        try:
+            with self._transaction() as connection:
+                return _Run(connection, changed, relation, table, keys, encode).events()
+        except _duckdb().Error as error:
+            raise _translated(changed, error) from error
+
+    def _transaction(self) -> _Transaction:
+        if self._connection is None:
+            self._connection = opened()
+        return _Transaction(self._connection)
+
+
+class _Transaction:
+    """All that happens inside is undone."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> duckdb.DuckDBPyConnection:
+        return self._connection.begin()
+
+    def __exit__(self, *error: object) -> None:
+        self._connection.rollback()
+
+
+def _duckdb() -> Any:
+    import duckdb  # a quarter of the time that it takes to import viewlet
+
+    return duckdb
+
+
+def _translated(changed: Changed, error: Exception) -> SqlError | DataError:
+    kind, _, message = str(error).partition("\n")[0].partition(": ")
+    statement = changed.statement
+    if type(error).__name__ == "PermissionException":
+        return changed.source.unsupported(statement.place, "a file in a statement", READ_ONLY)
+    if type(error).__name__ in IN_SQL:
+        return changed.source.error(statement.place, message or kind, "the statement is read by DuckDB's rules")
+    return DataError(message or kind, relation=statement.name)
+
+
+class _Run:
+    """One statement."""
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        changed: Changed,
+        relation: Relation,
+        table: Table,
+        keys: Keys | None,
+        encode: Encode,
+    ) -> None:
+        self._connection, self._relation, self._rows_of, self._encode = connection, relation, table, encode
+        self._statement, self._catalog, self._source = changed.statement, changed.catalog, changed.source
+        self._keys = keys if keys is not None and relation.name in keys else None
+        self._read = _all_read(self._catalog, _sources(self._statement.tree))
+
+    def events(self) -> list[Event]:
+        tree = self._statement.tree
+        if isinstance(tree, exp.Insert):
+            return self._upserted(tree) if _resolves_conflicts(tree) else self._inserted()
+        found = _pinned(tree, self._relation) if self._keys is not None and not self._read else None
+        if found is None or self._keys is None:
+            return self._difference(self._table(self._relation.name), keyed=False)
+        row = self._keys.primary(self._relation.name, found)
+        return self._difference({} if row is None else {_given(self._relation, row): 1}, keyed=False)
+
+    def _inserted(self) -> list[Event]:
+        self._prepare({}, keyed=False)
+        rows = self._rows(f"{self._statement.text} RETURNING *")
+        return [(self._relation.name, row, 1) for row in rows]
+
+    def _upserted(self, tree: exp.Insert) -> list[Event]:
+        """Only the rows that are in the way matter: the statement without its conflict clause says which keys come."""
+        if self._keys is None or self._relation.name in self._read:
+            return self._difference(self._table(self._relation.name), keyed=True)
+        plain = tree.copy()
+        plain.set("conflict", None)
+        plain.set("alternative", None)
+        self._prepare({}, keyed=False)
+        comes = self._rows(f"{plain.sql('duckdb')} RETURNING *")
+        self._connection.rollback()
+        self._connection.begin()
+        holders = (holder for row in comes for holder in self._keys.holders(self._relation.name, row))
+        there = {_given(self._relation, holder): 1 for holder in holders}
+        return self._difference(there, keyed=True)
+
+    def _difference(self, before: Mapping[Row, int], keyed: bool) -> list[Event]:
+        self._prepare(before, keyed)
+        self._connection.execute(self._statement.text)
+        after = Counter(self._rows(f"SELECT * FROM {_quoted(self._relation.name)}"))
+        name = self._relation.name
+        goes = [(name, row, after[row] - n) for row, n in before.items() if after[row] < n]
+        comes = [(name, row, n - before.get(row, 0)) for row, n in after.items() if before.get(row, 0) < n]
+        return [*goes, *comes]
+
+    def _table(self, name: str) -> Mapping[Row, int]:
+        relation, rows = self._catalog.relations[name], self._rows_of(name)
+        return {_given(relation, row): times for row, times in rows.items()} if relation.derived else rows
+
+    def _rows(self, sql: str) -> list[Row]:
+        found: pa.Table = self._connection.sql(sql).to_arrow_table()
+        try:
+            rows = list(zip(*(found.column(i).to_pylist() for i in range(found.num_columns)), strict=True))
+        except (OverflowError, ValueError) as error:  # an infinite date
+            raise DataError(f"a value that no column holds: {error}", relation=self._relation.name) from error
+        return [self._encode(self._relation, row, number) for number, row in enumerate(rows)]
+
+    def _prepare(self, rows: Mapping[Row, int], keyed: bool) -> None:
+        """The target with some of its rows; the other tables, and the views, that the statement reads."""
+        whole = self._relation.name in self._read
+        self._create(self._relation, self._table(self._relation.name) if whole else rows, keyed)
+        for name in self._read:
+            if name in self._catalog.relations and name != self._relation.name:
+                self._create(self._catalog.relations[name].as_given, self._table(name), keyed=False)
+        for name in self._catalog.views:
+            if name in self._read:
+                self._check_whole(name)
+                self._connection.execute(_create_view(self._catalog, name))
+
+    def _check_whole(self, view: str) -> None:
+        """Of equal rows at the end of a LIMIT a view keeps others than DuckDB might."""
+        if self._catalog.views[view].tree.find(exp.Limit, exp.Fetch, exp.Offset) is not None:
+            hint = f"read {view} in Python, and insert its rows with db.insert"
+            raise self._source.unsupported(self._statement.place, f"reading {view}, which has a LIMIT,", hint)
+
+    def _create(self, relation: Relation, rows: Mapping[Row, int], keyed: bool) -> None:
+        name = _quoted(relation.name)
+        columns = [f"{_quoted(c.name)} {c.type}" for c in relation.columns]
+        if keyed:
+            columns += [f"PRIMARY KEY ({', '.join(map(_quoted, relation.key))})"] * bool(relation.key)
+            columns += [f"UNIQUE ({', '.join(map(_quoted, key))})" for key in relation.unique]
+        self._connection.execute(f"CREATE TABLE {name} ({', '.join(columns)})")
+        if rows:
+            self._connection.register("viewlet_rows", as_arrow(relation, rows))
+            self._connection.execute(f"INSERT INTO {name} SELECT * FROM viewlet_rows")
+            self._connection.unregister("viewlet_rows")
+
+
+def _given(relation: Relation, row: Row) -> Row:
+    """Without derived columns, which stand at the end."""
+    return row[: len(relation.given)]
+
+
+def _sources(tree: exp.Expr) -> set[str]:
+    """The tables that a statement reads beside the rows that it changes."""
+    named = tree.this
+    target = named.this if isinstance(named, exp.Schema) else named
+    return {table.name.lower() for table in tree.find_all(exp.Table) if table is not target}
+
+
+def _all_read(catalog: Catalog, names: Iterable[str]) -> set[str]:
+    """With the tables behind views."""
+    found: set[str] = set()
+    waiting = [name for name in names if name in catalog]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            below = tables_read(catalog.views[name].tree) if name in catalog.views else set()
+            waiting += [table for table in below if table in catalog]
+    return found
+
+
+def _resolves_conflicts(tree: exp.Insert) -> bool:
+    return bool(tree.args.get("conflict") or tree.args.get("alternative"))
+
+
+def _pinned(tree: exp.Expr, relation: Relation) -> Row | None:
+    """The primary key that a WHERE names by literals: no other row can be meant."""
+    where = tree.args.get("where")
+    if where is None or where.find(exp.Query) is not None:
+        return None
+    literals = dict(_equalities(where.this))
+    cells = [_literal_cell(relation.column(name), literals.get(name)) for name in relation.key]
+    return None if None in cells else tuple(cells)
+
+
+def _equalities(condition: exp.Expr) -> Iterator[tuple[str, exp.Literal]]:
+    for part in condition.flatten() if isinstance(condition, exp.And) else [condition]:
+        if isinstance(part, exp.EQ) and isinstance(part.this, exp.Column) and isinstance(part.expression, exp.Literal):
+            yield part.this.name.lower(), part.expression
+
+
+def _literal_cell(column: Column | None, literal: exp.Literal | None) -> Stored:
+    if column is None or literal is None or literal.is_string != (column.type.kind == "VARCHAR"):
+        return None
+    try:
+        return to_cell(literal.name if literal.is_string else int(literal.name), column.type)
+    except (UnfitError, ValueError):
+        return None
+
+
+def _create_view(catalog: Catalog, name: str) -> str:
+    statement = catalog.views[name]
+    columns = f" ({', '.join(map(_quoted, statement.columns))})" if statement.columns else ""
+    return f"CREATE VIEW {_quoted(name)}{columns} AS {statement.tree.sql('duckdb')}"
+
+
+def _quoted(name: str) -> str:
+    return exp.to_identifier(name, quoted=True).sql("duckdb")
+
+
+def as_arrow(relation: Relation, rows: Mapping[Row, int]) -> pa.Table:
+    """Rows of cells, each as often as it is there."""
+    cells = [row for row, times in rows.items() for _ in range(times)]
+    columns = list(zip(*cells, strict=True)) or [()] * len(relation.columns)
+    arrays = [_array(c, values) for c, values in zip(relation.columns, columns, strict=True)]
+    return pa.Table.from_arrays(arrays, names=[c.name for c in relation.columns])
+
+
+def _array(column: Column, cells: Sequence[Stored]) -> pa.Array:
+    match column.type.kind:
+        case "DECIMAL":
+            values = [None if cell is None else Decimal(cell).scaleb(-column.type.scale) for cell in cells]
+            return pa.array(values, arrow.arrow_type(column.type))
+        case "DATE":
+            return pa.array(cells, pa.int32()).cast(pa.date32())
+        case "TIMESTAMP":
+            return pa.array(cells, pa.int64()).cast(pa.timestamp("us"))
+    return pa.array(cells, arrow.arrow_type(column.type))
+
+
+# -- scripts -----------------------------------------------------------------------------------------------------------
+
+
+def changed_tables(
+    tables: Mapping[str, Mapping[Row, int]], steps: Iterable[Step], bench: Workbench, encode: Encode
+) -> dict[str, Counter[Row]]:
+    """Tables after the statements of a script that define names as well; nothing else has seen any of it yet."""
+    found = {name: Counter(rows) for name, rows in tables.items()}
+    for step in steps:
+        match step:
+            case Dropped(name):
+                found.pop(name, None)
+            case Moved(name, new):
+                found[new] = found.pop(name, Counter())
+            case Changed():
+                name = step.statement.name
+                found[name] = +_changed(found, step, bench, encode)
+    return found
+
+
+def _changed(tables: Mapping[str, Counter[Row]], changed: Changed, bench: Workbench, encode: Encode) -> Counter[Row]:
+    def table(name: str) -> Counter[Row]:
+        return tables.get(name, Counter())
+
+    name = changed.statement.name
+    keys = Keys([changed.catalog.relations[name]], table)
+    events = bench.events(changed, table, keys, encode)
+    keys.check(events, lambda number: values_of(changed.catalog.relations[name], events[number][1]))
+    return _after(table, events, name)
+
+
+def changes(steps: Iterable[Step], table: Table, keys: Keys, bench: Workbench, encode: Encode) -> list[Event]:
+    """The events of statements that change rows; each sees what those before it did."""
+    events: list[Event] = []
+
+    def now(name: str) -> Mapping[Row, int]:
+        return +_after(table, events, name) if any(name == changed for changed, _, _ in events) else table(name)
+
+    for step in steps:
+        assert isinstance(step, Changed)
+        untouched = all(step.statement.name != name for name, _, _ in events)
+        events += bench.events(step, now, keys if untouched else None, encode)
+    return events
+
+
+def _after(table: Table, events: Iterable[Event], name: str) -> Counter[Row]:
+    found = Counter(table(name))
+    for relation, row, times in events:
+        if relation == name:
+            found[row] += times
+    return found

@@ -1,0 +1,138 @@
+"""PRIMARY KEY and UNIQUE: the rows of a relation by their keys, so that no two have the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
+
+from viewlet.boundary import value_of
+from viewlet.errors import DataError, in_short
+from viewlet.program.encoding import Row, Stored
+from viewlet.schema import Relation
+
+Event = tuple[str, Row, int]  # a relation, a row of it, and how often it comes (or goes)
+Given = Callable[[int], object]  # a row of an update by its number, as the user wrote it
+Draft: TypeAlias = dict["Key", dict[Row, Row | None]]  # what an update makes of the rows by their keys
+
+
+class Key:
+    """Columns of a relation, and the row that has each value of them; ``table`` is asked once, when it is needed."""
+
+    def __init__(self, relation: Relation, columns: tuple[str, ...], table: Callable[[str], Iterable[Row]]) -> None:
+        names = [c.name for c in relation.columns]
+        self.relation, self.columns = relation.name, columns
+        self._at = [names.index(column) for column in columns]
+        self._types = [relation.columns[i].type for i in self._at]
+        self._table: Callable[[str], Iterable[Row]] | None = table
+        self._rows: dict[Row, Row] = {}
+
+    def value(self, row: Row) -> Row | None:
+        """None where a NULL is in it: it is equal to no other."""
+        found = tuple([row[i] for i in self._at])
+        return None if None in found else found
+
+    @property
+    def rows(self) -> dict[Row, Row]:
+        if self._table is not None:
+            known = ((self.value(row), row) for row in map(one_nan, self._table(self.relation)))
+            self._rows = {value: row for value, row in known if value is not None}
+            self._table = None
+        return self._rows
+
+    def commit(self, draft: Mapping[Row, Row | None]) -> None:
+        for value, row in draft.items():
+            if row is None:
+                self.rows.pop(value, None)
+            else:
+                self.rows[value] = row
+
+    def shown(self, value: Row) -> str:
+        names, values = (
+            ", ".join(self.columns),
+            ", ".join(repr(value_of(cell, t)) for cell, t in zip(value, self._types, strict=True)),
+        )
+        return f"{names} = {values}" if len(value) == 1 else f"({names}) = ({values})"
+
+
+class Keys:
+    """The keys of all relations. An update is checked first, and counts once it is in."""
+
+    def __init__(self, relations: Iterable[Relation], table: Callable[[str], Iterable[Row]]) -> None:
+        self._keys = {
+            r.name: [Key(r, columns, table) for columns in ([r.key] if r.key else []) + list(r.unique)]
+            for r in relations
+            if r.key or r.unique
+        }
+        self._draft: Draft = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._keys)
+
+    def __contains__(self, relation: str) -> bool:
+        return relation in self._keys
+
+    def holders(self, relation: str, row: Row) -> list[Row]:
+        """The rows that have one of their keys in common with ``row``; that of the primary key comes first."""
+        found = [key.rows.get(value) for key in self._keys[relation] if (value := key.value(row)) is not None]
+        return list(dict.fromkeys(row for row in found if row is not None))
+
+    def primary(self, relation: str, value: Row) -> Row | None:
+        """The row with this primary key."""
+        return self._keys[relation][0].rows.get(value)
+
+    def check(self, changes: Iterable[Event], given: Given) -> None:
+        """Refuse a row whose key is there already. The order counts: what left before may come again."""
+        self._draft = {}
+        draft: Draft = {}
+        for number, change in enumerate(changes):
+            for key in self._keys.get(change[0], ()):
+                _take(key, draft.setdefault(key, {}), change, number, given)
+        self._draft = draft
+
+    def commit(self) -> None:
+        """The update that was checked last is in."""
+        for key, draft in self._draft.items():
+            key.commit(draft)
+        self._draft = {}
+
+    def forget(self) -> None:
+        """The update that was checked last is not in."""
+        self._draft = {}
+
+    def upserts(self, relation: str, rows: Iterable[Row]) -> list[Event]:
+        """Rows that come, and those that go for them; of several with one key the last one stays."""
+        key = self._keys[relation][0]
+        last: dict[Row, Row] = {}
+        for row in rows:
+            value = key.value(row)
+            assert value is not None, "a primary key has no NULL"
+            last[value] = row
+        comes = {value: row for value, row in last.items() if key.rows.get(value) != row}
+        goes = [there for value in comes if (there := key.rows.get(value)) is not None]
+        return [*((relation, row, -1) for row in goes), *((relation, row, 1) for row in comes.values())]
+
+
+def _take(key: Key, draft: dict[Row, Row | None], change: Event, number: int, given: Given) -> None:
+    name, row, times = change
+    value = key.value(row)
+    if value is None or not times:
+        return
+    there = draft[value] if value in draft else key.rows.get(value)
+    if times > 0 and (there is not None or times > 1):
+        why = "is there already" if there is not None else f"would be there {times} times"
+        column = key.columns[0] if len(key.columns) == 1 else None
+        message = f"a row with {key.shown(value)} {why}: {in_short(given(number))}"
+        raise DataError(message, relation=name, row=number, column=column, value=given(number))
+    if times < 0 and (there != row or times < -1):
+        raise DataError(f"{in_short(given(number))} is not there", relation=name, row=number, value=given(number))
+    draft[value] = row if times > 0 else None
+
+
+def one_nan(row: Row) -> Row:
+    """NaN is equal to itself as a key, which Python's is only as the same object."""
+    return tuple([_one_nan(cell) for cell in row]) if any(cell != cell for cell in row) else row
+
+
+def _one_nan(cell: Stored) -> Stored:
+    return math.nan if cell != cell else cell
