@@ -141,7 +141,7 @@ UNSUPPORTED_STATEMENTS = [
     ("CREATE TABLE x (a INTEGER, FOREIGN KEY (‸a) REFERENCES bids (id))", "FOREIGN KEY"),
     ("CREATE TABLE x (‸a INTEGER DEFAULT 3)", "DEFAULT"),
     ("CREATE TABLE x (‸a REAL)", "type REAL"),
-    ("CREATE TABLE x (‸a SMALLINT)", "type SMALLINT"),
+    ("CREATE TABLE x (‸a UBIGINT)", "type UBIGINT"),
     ("CREATE TABLE x (‸a INTEGER[])", "type INTEGER[]"),
     ("CREATE TABLE x (‸a TIMESTAMPTZ)", "type TIMESTAMPTZ"),
 ]

@@ -11,7 +11,7 @@ from viewlet.algebra.functions.calendar import MICROSECONDS_PER_DAY
 from viewlet.algebra.query import outputs
 from viewlet.algebra.terms import FALSE, NULL, TRUE, ZERO_TERM, Const, Term, Var, can_fail, free, op
 from viewlet.errors import SqlError, UnsupportedError, shortened
-from viewlet.schema import BIGINT, BOOLEAN, DATE, DOUBLE, Type
+from viewlet.schema import BIGINT, BITS, BOOLEAN, DATE, DOUBLE, Type
 from viewlet.sql.ddl import data_type
 from viewlet.sql.derived import derived
 from viewlet.sql.equality import equal
@@ -50,6 +50,7 @@ from viewlet.sql.types import (
     string_literal,
     timestamp_literal,
     to_double,
+    with_literals,
 )
 from viewlet.sql.unsupported import only, refuse
 
@@ -227,6 +228,7 @@ def _arithmetic(node: exp.Expr, scope: Scope) -> Expr:
 
 
 def _numbers(node: exp.Expr, scope: Scope, symbol: str, left: Expr, right: Expr) -> Expr | None:
+    left, right = with_literals([left, right])
     types = [e.type or other.type or BIGINT for e, other in ((left, right), (right, left))]
     if not all(t.is_numeric for t in types):
         return None
@@ -245,7 +247,7 @@ def _numbers(node: exp.Expr, scope: Scope, symbol: str, left: Expr, right: Expr)
 
 def _dates(node: exp.Expr, scope: Scope, symbol: str, left: Expr, right: Expr) -> Expr | None:
     """date - date = days; date ± days = date."""
-    whole = ("INTEGER", "BIGINT")
+    whole = BITS
     match symbol, left.type and left.type.kind, right.type and right.type.kind:
         case "-", "DATE", "DATE":
             return strict("-", BIGINT, left, right)
@@ -434,6 +436,7 @@ def _nullif(node: exp.Expr, scope: Scope) -> Expr:
 def unified(node: exp.Expr, scope: Scope, parts: list[Expr]) -> tuple[list[Expr], Type | None]:
     """The parts, all of their common type."""
     type_: Type | None = None
+    parts = with_literals(parts)
     for i, part in enumerate(parts):
         wider = common_type(type_, part.type)
         if wider is None and type_ is not None:
