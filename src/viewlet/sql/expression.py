@@ -56,6 +56,7 @@ from viewlet.sql.unsupported import only, refuse
 
 _CLOSED = (exp.AggFunc, exp.Query, exp.SubqueryPredicate, exp.Lambda)  # whose parts stand in another scope
 _INNER = (*_CLOSED, exp.Cast, exp.Array, exp.Struct, exp.Subquery)  # sqlglot adds casts of its own
+_COMPARED = (exp.Any, exp.All, exp.Tuple)  # whose rules take the comparison that they stand in
 NO_SUCH_DAY = "a date that is not between the years 1 and 9999"
 Rule = Callable[[exp.Expr, Scope], Expr]
 RULES: dict[type[exp.Expr], Rule] = {}
@@ -339,6 +340,9 @@ def _comparison(node: exp.Expr, scope: Scope) -> Expr:
     if any(type(side) in COMPARISONS for side in (node.this, node.expression)):  # in parentheses it is a Paren
         hint = "combine them: a < b AND b < c; or put one in parentheses"
         raise scope.session.source.error(node, "comparisons cannot be chained", hint)
+    special = next((type(side) for side in (node.expression, node.this) if isinstance(side, _COMPARED)), None)
+    if special is not None:
+        return RULES[special](node, scope)
     sides = expression(node.this, scope), expression(node.expression, scope)
     pair = matched(node, scope, *sides)
     if isinstance(node, exp.EQ):
