@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from viewlet.errors import DataError, Error
 from viewlet.program.trigger import Result
-from viewlet.schema import Column, Relation, Type
+from viewlet.schema import Column, Relation, Type, TypeName
 
 
 def is_arrow(data: object) -> bool:
@@ -77,7 +77,7 @@ def fitted(table: pa.Table, relation: Relation) -> pa.Table:
         column, given = relation.column(name), table.column(place)
         if column is None or not pa.types.is_floating(given.type):
             continue
-        if column.type.kind in ("INTEGER", "BIGINT"):
+        if column.type.is_integer:
             table = table.set_column(place, name, _integers(relation, column, given.cast(pa.float64())))
         elif column.type.kind == "DECIMAL" and given.type == pa.float32():
             table = table.set_column(place, name, given.cast(pa.string()))  # the shortest of their own width
@@ -138,14 +138,23 @@ def schema(result: Result) -> pa.Schema:
     return pa.schema([pa.field(c.name, arrow_type(c.type), c.nullable) for c in result.columns])
 
 
+_INTEGERS: dict[TypeName, pa.DataType] = {
+    "TINYINT": pa.int8(),
+    "SMALLINT": pa.int16(),
+    "INTEGER": pa.int32(),
+    "BIGINT": pa.int64(),
+    "UTINYINT": pa.uint8(),
+    "USMALLINT": pa.uint16(),
+    "UINTEGER": pa.uint32(),
+}
+
+
 def arrow_type(type_: Type) -> pa.DataType:
     match type_.kind:
         case "BOOLEAN":
             return pa.bool_()
-        case "INTEGER":
-            return pa.int32()
-        case "BIGINT":
-            return pa.int64()
+        case "TINYINT" | "SMALLINT" | "INTEGER" | "BIGINT" | "UTINYINT" | "USMALLINT" | "UINTEGER":
+            return _INTEGERS[type_.kind]
         case "DOUBLE":
             return pa.float64()
         case "DECIMAL":
@@ -176,6 +185,14 @@ def frame(table: pa.Table) -> Any:
     """A pandas frame in which integers stay integers: a column that may hold NULL has pandas' nullable type."""
     import pandas
 
-    nullable = {pa.int32(): pandas.Int32Dtype(), pa.int64(): pandas.Int64Dtype()}
+    nullable = {
+        pa.int8(): pandas.Int8Dtype(),
+        pa.int16(): pandas.Int16Dtype(),
+        pa.int32(): pandas.Int32Dtype(),
+        pa.int64(): pandas.Int64Dtype(),
+        pa.uint8(): pandas.UInt8Dtype(),
+        pa.uint16(): pandas.UInt16Dtype(),
+        pa.uint32(): pandas.UInt32Dtype(),
+    }
     solid = {f.name: f.type.to_pandas_dtype() for f in table.schema if f.type in nullable and not f.nullable}
     return table.to_pandas(types_mapper=nullable.get).astype(solid)

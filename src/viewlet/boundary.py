@@ -19,7 +19,7 @@ from viewlet.program.encoding import Row, decode, scale_of
 from viewlet.program.encoding import Stored as Cell
 from viewlet.program.limits import unscaled_range
 from viewlet.program.trigger import Result, ResultColumn
-from viewlet.schema import Column, Relation, Type
+from viewlet.schema import BITS, Column, Relation, Type
 from viewlet.schema import TypeName as Kind
 
 MIDNIGHT = dt.datetime(1970, 1, 1)
@@ -185,8 +185,7 @@ def fits(unscaled: int, type_: Type) -> bool:
 
 _TO_CELL: dict[Kind, Callable[[object, Type], Cell]] = {
     "BOOLEAN": _boolean,
-    "INTEGER": _integer,
-    "BIGINT": _integer,
+    **dict.fromkeys(BITS, _integer),
     "DOUBLE": _double,
     "DECIMAL": _decimal,
     "DATE": _date,
@@ -294,7 +293,7 @@ def _fast_column(v: str, type_: Type, scope: dict[str, Any]) -> tuple[str, str]:
     match type_.kind:
         case "BOOLEAN":
             return f"type({v}) is bool", v
-        case "INTEGER" | "BIGINT":
+        case "TINYINT" | "SMALLINT" | "INTEGER" | "BIGINT" | "UTINYINT" | "USMALLINT" | "UINTEGER":
             low, high = unscaled_range(type_)
             return f"type({v}) is int and {low} <= {v} <= {high}", v
         case "DOUBLE":
@@ -358,8 +357,7 @@ def _scaled(value: Any, type_: Type) -> Decimal:
 
 _FROM_SCALAR: dict[Kind, Callable[[Any, Type], Any]] = {
     "BOOLEAN": lambda v, t: bool(v),
-    "INTEGER": _whole,
-    "BIGINT": _whole,
+    **dict.fromkeys(BITS, _whole),
     "DOUBLE": lambda v, t: float(v),
     "DECIMAL": _scaled,
     "DATE": lambda v, t: EPOCH + dt.timedelta(days=v),

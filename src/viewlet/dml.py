@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -298,15 +299,20 @@ def _changed(tables: Mapping[str, Counter[Row]], changed: Changed, bench: Workbe
 def changes(steps: Iterable[Step], table: Table, keys: Keys, bench: Workbench, encode: Encode) -> list[Event]:
     """The events of statements that change rows; each sees what those before it did."""
     events: list[Event] = []
-
-    def now(name: str) -> Mapping[Row, int]:
-        return +_after(table, events, name) if any(name == changed for changed, _, _ in events) else table(name)
-
     for step in steps:
         assert isinstance(step, Changed)
         untouched = all(step.statement.name != name for name, _, _ in events)
+        now = partial(_now, step.catalog, table, events)
         events += bench.events(step, now, keys if untouched else None, encode)
     return events
+
+
+def _now(catalog: Catalog, table: Table, events: Sequence[Event], name: str) -> Mapping[Row, int]:
+    """The rows of a table after events, which have no derived columns."""
+    if all(name != changed for changed, _, _ in events):
+        return table(name)
+    given = {_given(catalog.relations[name], row): times for row, times in table(name).items()}
+    return +_after(lambda _: given, events, name)
 
 
 def _after(table: Table, events: Iterable[Event], name: str) -> Counter[Row]:

@@ -10,7 +10,24 @@ from types import MappingProxyType
 from typing import Literal
 
 Dialect = Literal["sql", "paper"]  # of a script: SUM of nothing is NULL, or 0 as in the paper
-TypeName = Literal["BOOLEAN", "INTEGER", "BIGINT", "DOUBLE", "DECIMAL", "DATE", "TIMESTAMP", "VARCHAR"]
+TypeName = Literal[
+    "BOOLEAN",
+    "TINYINT",
+    "SMALLINT",
+    "INTEGER",
+    "BIGINT",
+    "UTINYINT",
+    "USMALLINT",
+    "UINTEGER",
+    "DOUBLE",
+    "DECIMAL",
+    "DATE",
+    "TIMESTAMP",
+    "VARCHAR",
+]
+SIGNED: dict[TypeName, int] = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}  # integers, and their bits
+UNSIGNED: dict[TypeName, int] = {"UTINYINT": 8, "USMALLINT": 16, "UINTEGER": 32}
+BITS = SIGNED | UNSIGNED
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +43,11 @@ class Type:
 
     @property
     def is_numeric(self) -> bool:
-        return self.kind in ("INTEGER", "BIGINT", "DOUBLE", "DECIMAL")
+        return self.is_integer or self.kind in ("DOUBLE", "DECIMAL")
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in BITS
 
 
 BOOLEAN, INTEGER, BIGINT, DOUBLE = Type("BOOLEAN"), Type("INTEGER"), Type("BIGINT"), Type("DOUBLE")

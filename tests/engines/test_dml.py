@@ -108,6 +108,20 @@ def test_a_script_of_statements_is_one_update() -> None:
     assert len(heard) == 2, "the row that was, and the row that is"
 
 
+def test_statements_of_a_script_see_each_other_where_columns_are_derived() -> None:
+    db = viewlet.connect(engine="python")
+    db.execute("""
+      CREATE STREAM r (k INTEGER PRIMARY KEY, url VARCHAR);
+      CREATE MATERIALIZED VIEW v AS SELECT regexp_extract(url, 'id=(.*)', 1) AS id, count(*) AS n FROM r GROUP BY id;
+      INSERT INTO r VALUES (1, 'id=a'), (2, 'id=b'), (3, 'id=b');
+    """)
+    db.execute("DELETE FROM r WHERE k = 1; UPDATE r SET url = url || 'x'; UPDATE r SET url = 'id=c' WHERE k = 2")
+    assert sorted(db.view("v").rows()) == [("bx", 1), ("c", 1)]
+    assert db.verify("v") == []
+    db.upsert("r", [(2, "id=bx")])
+    assert sorted(db.view("v").rows()) == [("bx", 2)]
+
+
 def test_a_script_that_defines_and_changes_is_whole_or_nothing() -> None:
     db, referee = opened("python"), judge()
     for script in (

@@ -245,7 +245,7 @@ def can_fail(term: Term) -> bool:
 
 
 def op(name: str, *args: Term) -> Term:
-    """Apply an operator, folding constants and the unit laws of + and *."""
+    """Apply an operator, folding constants, NULL in a strict operator, and the unit laws of + and *."""
     if args and all(isinstance(a, Const) for a in args):
         folded = _fold(name, args)
         if folded is not None:

@@ -18,7 +18,19 @@ from viewlet.program.trigger import Result, Script
 from viewlet.schema import Relation, TypeName
 
 Routes = tuple[Route, ...]  # along each dimension
-SIZE: dict[TypeName, int] = {"BOOLEAN": 1, "INTEGER": 2, "DATE": 2, "BIGINT": 3, "TIMESTAMP": 3, "DOUBLE": 3}
+SIZE: dict[TypeName, int] = {
+    "BOOLEAN": 1,
+    "TINYINT": 1,
+    "UTINYINT": 1,
+    "SMALLINT": 1,
+    "USMALLINT": 1,
+    "INTEGER": 2,
+    "UINTEGER": 2,
+    "DATE": 2,
+    "BIGINT": 3,
+    "TIMESTAMP": 3,
+    "DOUBLE": 3,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,7 +113,7 @@ class _Walk:
                 counts = self.sizes.distinct(source)
                 groups = prod(counts[v] for v in set(source.outputs) - bound - summed - {key})
                 return min(groups, self.sizes.size(source, bound))
-            case EachGroup(name, _, _):
+            case EachGroup(name, _, _, _):
                 return self.found[name] / times
             case Nonzero(name, _):
                 return min(1.0, self.found[name] / times)
@@ -134,7 +134,7 @@ class _Walk:
                 return found + turns * width(columns_of(source))
             case EachSlice(source, bound, key, summed, _):
                 return turns * width(set(source.outputs) - bound - summed)
-            case EachGroup(_, keys, _):
+            case EachGroup(_, keys, _, _):
                 return turns * width(keys)
             case RangeSum(_, source, bound, order):
                 return len(order.ranges) * self.descent(source, bound)

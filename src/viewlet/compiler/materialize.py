@@ -35,6 +35,7 @@ from viewlet.algebra.rewrite import Rule, Trace, rule
 from viewlet.algebra.terms import Op, free
 from viewlet.compiler.context import Context
 from viewlet.compiler.delta import range_restriction
+from viewlet.compiler.padding import is_padded
 from viewlet.compiler.simplify import locals_apart, simplify, without
 from viewlet.program.trigger import Event
 
@@ -58,6 +59,8 @@ def is_scalar(f: Query) -> bool:
 
 def is_nested(f: Query) -> bool:
     """A part that is not linear in the relations or the update it reads."""
+    if is_padded(f):
+        return True
     return isinstance(f, (Bind, Exists)) and (bool(relations(f)) or (isinstance(f, Bind) and reads_update(f)))
 
 
@@ -219,6 +222,8 @@ def _materialize_inside(f: Query, context: Context) -> Query:
             return Bind(var, Materialize(inner, context.bound | inputs(f)))
         case Exists(inner):
             return Exists(Materialize(inner, context.bound))
+        case Union(parts):
+            return union(*(Materialize(b, context.bound | inputs(f)) for b in parts))
         case _:
             return f
 
@@ -232,7 +237,7 @@ def _must_decorrelate(f: Query, parts: Factors, context: Context) -> bool:
     """
     outer = [p for p in parts if relations(p) and not is_nested(p)]
     changes = context.event is not None and context.event.relation in relations(f)
-    if not outer or changes or reads_update(f):
+    if not outer or changes or reads_update(f) or is_padded(f):
         return True
     if isinstance(f, Exists) and variables(f) & context.bound:
         return True  # a domain: the parameters lead to its few tuples, a view with it inside would have to keep them

@@ -35,8 +35,9 @@ from viewlet.algebra.query import (
 )
 from viewlet.algebra.remembered import remembered
 from viewlet.algebra.rewrite import Rule, Trace, rewrite, rule
-from viewlet.algebra.terms import COMPARISONS, ONE_TERM, ZERO_TERM, Const, Op, Term, Var, free, op
+from viewlet.algebra.terms import COMPARISONS, NULL, ONE_TERM, ZERO_TERM, Const, Op, Term, Var, free, op
 from viewlet.compiler.context import Context
+from viewlet.compiler.padding import is_padded, stay_whole
 
 Computed = tuple[str, Term, Bind]  # x, t and the binding x := t
 
@@ -86,8 +87,9 @@ def sum_over_union(q: Query, context: Context) -> Query | None:
 def polynomial_expansion(q: Query, context: Context) -> Query | None:
     match q:
         case Join(parts):
+            whole = stay_whole(parts)
             for f in parts:
-                if isinstance(f, Union):
+                if isinstance(f, Union) and not (whole and is_padded(f)):
                     rest = without(parts, f)
                     return union(*(join(rest, b) for b in f.branches))
     return None
@@ -165,13 +167,15 @@ def pull_out_of_sum(q: Query, context: Context) -> Query | None:
     return None
 
 
-@rule("[c₁ θ c₂] is 1 or 0, [t < t] is 0", Compare)
+@rule("[c₁ θ c₂] is 1 or 0, [t < t] and [t θ NULL] are 0", Compare)
 def constant_comparison(q: Query, context: Context) -> Query | None:
     match q:
         case Compare(name, Const(left), Const(right)):
             holds = left is not None and right is not None and COMPARISONS[name](left, right)
             return ONE if holds else ZERO
         case Compare("<" | ">" | "<>", left, right) if left == right:
+            return ZERO
+        case Compare(_, left, right) if NULL in (left, right):
             return ZERO
     return None
 

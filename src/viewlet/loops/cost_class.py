@@ -208,7 +208,7 @@ class _Costs:
                 return (LoopCost("order", view, f"the view shows the {ends}"),)
             case Emit(_, _, view) if view in self.ranked:
                 return (LoopCost("order", view, f"the first rows of {self.ranked[view]} are found by it"),)
-            case EachGroup(name, _, _):
+            case EachGroup(name, _, _, _):
                 return work.groups.get(name, ())[len(around) :]
         return ()
 

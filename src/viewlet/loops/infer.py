@@ -169,7 +169,10 @@ class Kinds:
                 case Total(var, body) | Group(var, body):
                     found = self.block(body, found)
                     found[var] = _total(var, body, found)
-                case Same(_, _, _, body) | Test(_, _, _, body) | Nonzero(_, body) | EachGroup(_, _, body):
+                case EachGroup(name, _, body, value):
+                    found |= {value: found[name]} if value else {}
+                    found = self.block(body, found)
+                case Same(_, _, _, body) | Test(_, _, _, body) | Nonzero(_, body):
                     found = self.block(body, found)
                 case Add() | Put() | Emit():
                     pass

@@ -168,7 +168,9 @@ class Lowering:
             return lambda s, p: self.product(parts, s, so_far + p, needed, then)
 
         if path is None or chosen is not path.atom:
-            return self.query(chosen, scope, after(without(parts, chosen)))
+            others = without(parts, chosen)
+            lowered = self.collected if is_padded(chosen) and any(map(has_padded, others)) else self.query
+            return lowered(chosen, scope, after(others))
         rest = after(tuple(f for f in parts if f not in (path.atom, *path.replaced)))
         unknown = self.unknown_key(path, scope, parts, after)
         if path.is_sum and path.open_:
@@ -230,6 +232,13 @@ class Lowering:
         body = self.query(q, scope, lambda _, product: (Put(group, keys, product),))
         inside = scope.having(frozenset(keys), frozenset())
         return (Group(group, body), EachGroup(group, keys, then(inside, ())))
+
+    def collected(self, q: Query, scope: Scope, then: Then) -> Block:
+        """The tuples of a union, gathered so that what follows stands there once and not in each branch."""
+        keys, group, value = tuple(sorted(outputs(q) - scope.bound)), self.fresh("group"), self.fresh("m")
+        body = self.query(q, scope, lambda _, product: (Put(group, keys, product),))
+        inside = scope.having(frozenset({*keys, value}), frozenset({value}))
+        return (Group(group, body), EachGroup(group, keys, then(inside, (Factor(Var(value)),)), value))
 
     # -- ordered access paths ------------------------------------------------------------------------------------------
 
@@ -337,6 +346,16 @@ class Lowering:
 def without(parts: tuple[Query, ...], taken: Query) -> tuple[Query, ...]:
     i = parts.index(taken)
     return parts[:i] + parts[i + 1 :]
+
+
+def is_padded(q: Query) -> bool:
+    """A union of an outer join: one of its branches is a row of NULLs."""
+    parts = [f for b in branches(q) for f in factors(b.query if isinstance(b, Sum) else b)]
+    return isinstance(q, Union) and any(isinstance(f, Bind) and f.query == Value(NULL) for f in parts)
+
+
+def has_padded(q: Query) -> bool:
+    return is_padded(q) or (isinstance(q, (Join, Sum)) and any(map(has_padded, children(q))))
 
 
 def counts_rows(q: Query) -> bool:

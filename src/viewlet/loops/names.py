@@ -86,6 +86,8 @@ def binds(step: Step) -> tuple[str, ...]:
             return (var,)
         case Group(var, _):
             return (var, *_group_keys(step))
+        case EachGroup(value=value) if value:
+            return (value,)
         case Get(_, value, _):
             return (value,)
         case Loop(source, bound, value, _, order):
@@ -159,8 +161,8 @@ def _renamed(step: Step, names: Names) -> Step:
             return Group(name(var), renamed(body, names))
         case Put(var, keys, p):
             return Put(name(var), tuple(map(name, keys)), product(p))
-        case EachGroup(var, keys, body):
-            return EachGroup(name(var), tuple(map(name, keys)), renamed(body, names))
+        case EachGroup(var, keys, body, value):
+            return EachGroup(name(var), tuple(map(name, keys)), renamed(body, names), name(value))
         case Emit(key, p, view):
             return Emit(tuple(map(name, key)), product(p), view)
 
@@ -252,7 +254,7 @@ def _used_by(step: Step) -> Iterator[str]:
                 yield from step.keys
         case Emit(key, product, _):
             yield from {*key, *(v for f in product for v in free(f.term))}
-        case Nonzero(var, _) | EachGroup(var, _, _):
+        case Nonzero(var, _) | EachGroup(var, _, _, _):
             yield var
             if isinstance(step, EachGroup):
                 yield from step.keys

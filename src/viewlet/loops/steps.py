@@ -218,11 +218,12 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class EachGroup:
-    """``body`` for every tuple that a group has with a multiplicity other than 0."""
+    """``body`` for every tuple of a group with a multiplicity other than 0, which is ``value`` where it counts."""
 
     name: str
     keys: tuple[str, ...]
     body: Block
+    value: str = ""
 
 
 @dataclass(frozen=True, slots=True)

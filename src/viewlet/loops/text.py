@@ -105,8 +105,8 @@ def _head(step: Step) -> str:
             return f"group {name}"
         case Put(name, keys, product):
             return f"put {name}{_names(keys, '[]')} += {_product(product)}"
-        case EachGroup(name, keys, _):
-            return f"each {name}{_names(keys, '[]')}"
+        case EachGroup(name, keys, _, value):
+            return f"each {name}{_names(keys, '[]')}" + (f" as {value}" if value else "")
         case Emit(key, product, view):
             return f"emit {view}{_names(key, '[]')} += {_product(product)}"
         case _:
@@ -209,7 +209,7 @@ class _BlockReader(Reader):
             case "group":
                 return Group(self.name(), self.body())
             case "each":
-                return EachGroup(self.name(), self.listed(self.name, "[", "]"), self.body())
+                return self.each_group()
             case "add":
                 var = self.name()
                 self.expect("+=")
@@ -217,6 +217,11 @@ class _BlockReader(Reader):
             case "put" | "emit":
                 return self.keyed(word)
         self.fail(f"no such step: {word}", start)
+
+    def each_group(self) -> EachGroup:
+        name, keys = self.name(), self.listed(self.name, "[", "]")
+        value = self.name() if self.take("as") else ""
+        return EachGroup(name, keys, self.body(), value)
 
     def valued(self, word: str) -> Let | Same:
         _, plain = self.flags()

@@ -146,7 +146,7 @@ class _Verify:
                 self.uses(step, {*key, *_free(f.term for f in product)}, known)
             case Nonzero(var, _):
                 self.demand(var in sums.totals, step, f"{var} is no total that is complete")
-            case EachGroup(name, _, _):
+            case EachGroup(name, _, _, _):
                 self.demand(name in sums.groups, step, f"{name} is no group that is complete")
 
     def read(self, step: Loop | EachSlice | RangeSum | Runs | Extremum, known: frozenset[str], sums: _Sums) -> None:

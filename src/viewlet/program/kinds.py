@@ -75,7 +75,11 @@ def column_kind(type_: Type) -> Kind:
             return TEXT
         case "DOUBLE":
             return DOUBLE
-        case "INTEGER" | "DATE":
+        case "TINYINT" | "UTINYINT":
+            return Exact(0, 8)
+        case "SMALLINT" | "USMALLINT":
+            return Exact(0, 16)
+        case "INTEGER" | "UINTEGER" | "DATE":
             return Exact(0, 32)
         case "BIGINT" | "TIMESTAMP":
             return Exact(0, 63)

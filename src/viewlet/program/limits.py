@@ -24,9 +24,8 @@ from viewlet.algebra.terms import (
     substitute_term,
 )
 from viewlet.program.trigger import MapDefinition, Program, Result, ResultColumn
-from viewlet.schema import Type, TypeName
+from viewlet.schema import BITS, SIGNED, UNSIGNED, Type, TypeName
 
-BITS: dict[TypeName, int] = {"INTEGER": 32, "BIGINT": 64}
 FIRST_DAY, LAST_DAY = (dt.date.min - EPOCH).days, (dt.date.max - EPOCH).days
 RANGES: dict[TypeName, tuple[int, int]] = {
     "DATE": (FIRST_DAY, LAST_DAY),
@@ -40,7 +39,9 @@ def unscaled_range(type_: Type) -> tuple[int, int]:
     if type_.kind == "DECIMAL":
         most = 10**type_.precision - 1
         return -most, most
-    half = 1 << BITS[type_.kind] - 1
+    if type_.kind in UNSIGNED:
+        return 0, (1 << UNSIGNED[type_.kind]) - 1
+    half = 1 << SIGNED[type_.kind] - 1
     return -half, half - 1
 
 

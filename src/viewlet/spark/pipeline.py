@@ -16,7 +16,7 @@ from viewlet.durable.store import Store, digest
 from viewlet.errors import Error, refusing_depth
 from viewlet.program.kinds import Unfit
 from viewlet.program.trigger import Program, Result, Script
-from viewlet.schema import Dialect, Relation
+from viewlet.schema import BIGINT, INTEGER, Dialect, Relation
 from viewlet.spark.process.artefact import Artefact, publish
 from viewlet.spark.process.client import Run, Split
 from viewlet.sql.define import Changed
@@ -103,6 +103,11 @@ def _refuse_what_needs_one_process(translation: Translation) -> None:
     for step in translation.steps:
         if isinstance(step, Changed):
             raise Error(f"the script changes rows of {step.statement.name}: on Spark they come from its source alone")
+    types = [(f"{r.name}.{c.name}", c.type) for r in translation.script.relations for c in r.columns]
+    types += [(f"{r.name}.{c.name}", c.type) for r in translation.script.results for c in r.columns]
+    for name, type_ in types:
+        if type_.is_integer and type_ not in (INTEGER, BIGINT):
+            raise Error(f"{name} is a {type_}: on Spark declare INTEGER or BIGINT, or cast to it")
     for relation in translation.script.relations:
         if relation.key or relation.unique:
             word = "PRIMARY KEY" if relation.key else "UNIQUE"

@@ -21,7 +21,12 @@ from viewlet.sql.unsupported import only
 
 _TYPES = {
     exp.DType.BOOLEAN: BOOLEAN,
+    exp.DType.TINYINT: Type("TINYINT"),
+    exp.DType.SMALLINT: Type("SMALLINT"),
     exp.DType.INT: INTEGER,
+    exp.DType.UTINYINT: Type("UTINYINT"),
+    exp.DType.USMALLINT: Type("USMALLINT"),
+    exp.DType.UINT: Type("UINTEGER"),
     exp.DType.BIGINT: BIGINT,
     exp.DType.DOUBLE: DOUBLE,
     exp.DType.DATE: DATE,
@@ -37,18 +42,32 @@ _PARAMETERS = {VARCHAR: 1, TIMESTAMP: 1, decimal(18, 3): 2}  # how many a type t
 _MOST_PLACES = 10  # of a second, in DuckDB
 _DIGITS_READ = 9  # of a parameter: Python reads no number of thousands of them
 _MICROSECONDS = "use TIMESTAMP, which keeps microseconds, and round before the insert"
+_LISTS = "use a stream of its own: one row for each element"
 _NEAREST = {
     exp.DType.FLOAT: "use DOUBLE: a single-precision column would round differently",
-    exp.DType.TINYINT: "use INTEGER",
-    exp.DType.SMALLINT: "use INTEGER",
+    exp.DType.UBIGINT: "use DECIMAL(20,0)",
     exp.DType.INT128: "use BIGINT or DECIMAL(38,0)",
+    exp.DType.UINT128: "use DECIMAL(38,0)",
     exp.DType.TIMESTAMPTZ: "use TIMESTAMP and store UTC",
+    exp.DType.UUID: "use VARCHAR, and write every one alike: in lower case, with its hyphens",
+    exp.DType.ENUM: "use VARCHAR; a table of the values with their numbers gives them an order",
+    exp.DType.TIME: "use INTEGER, the seconds since midnight, or a TIMESTAMP",
+    exp.DType.TIMETZ: "use TIMESTAMP and store UTC",
+    exp.DType.INTERVAL: "use BIGINT, the microseconds or days, or two TIMESTAMPs",
+    exp.DType.VARBINARY: "use VARCHAR, the bytes in hexadecimal digits or base64",
+    exp.DType.JSON: "use VARCHAR for the text, and a column for each field that views read",
+    exp.DType.STRUCT: "use a column for each field",
+    exp.DType.MAP: "use a stream of its own: one row for each key",
+    exp.DType.ARRAY: _LISTS,
+    exp.DType.LIST: _LISTS,
     exp.DType.TIMESTAMP_S: _MICROSECONDS,
     exp.DType.TIMESTAMP_MS: _MICROSECONDS,
     exp.DType.TIMESTAMP_NS: _MICROSECONDS,
 }
 _LAYOUT = (exp.PartitionedByProperty, exp.ClusteredByProperty, exp.SchemaCommentProperty)  # nothing of the rows
-_ALL_TYPES = "the types are BOOLEAN, INTEGER, BIGINT, DOUBLE, DECIMAL(p,s), DATE, TIMESTAMP and VARCHAR"
+_ALL_TYPES = (
+    "the types are BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, DOUBLE, DECIMAL(p,s), DATE, TIMESTAMP and VARCHAR"
+)
 
 
 def relation(source: Source, statement: Statement) -> Relation:

@@ -34,6 +34,7 @@ class Expr:
     false: tuple[Query, ...] | None = None
     unrounded: bool = False
     is_column: bool = False
+    is_literal: bool = False  # a whole number as it is written: beside a small integer it is one, if it fits
 
     @property
     def nullable(self) -> bool:

@@ -11,7 +11,7 @@ from viewlet.algebra.functions.calendar import MICROSECONDS_PER_DAY
 from viewlet.algebra.query import outputs
 from viewlet.algebra.terms import FALSE, NULL, TRUE, ZERO_TERM, Const, Term, Var, can_fail, free, op
 from viewlet.errors import SqlError, UnsupportedError, shortened
-from viewlet.schema import BIGINT, BOOLEAN, DATE, DOUBLE, Type
+from viewlet.schema import BIGINT, BITS, BOOLEAN, DATE, DOUBLE, Type
 from viewlet.sql.ddl import data_type
 from viewlet.sql.derived import derived
 from viewlet.sql.equality import equal
@@ -50,11 +50,13 @@ from viewlet.sql.types import (
     string_literal,
     timestamp_literal,
     to_double,
+    with_literals,
 )
 from viewlet.sql.unsupported import only, refuse
 
 _CLOSED = (exp.AggFunc, exp.Query, exp.SubqueryPredicate, exp.Lambda)  # whose parts stand in another scope
 _INNER = (*_CLOSED, exp.Cast, exp.Array, exp.Struct, exp.Subquery)  # sqlglot adds casts of its own
+_COMPARED = (exp.Any, exp.All, exp.Tuple)  # whose rules take the comparison that they stand in
 NO_SUCH_DAY = "a date that is not between the years 1 and 9999"
 Rule = Callable[[exp.Expr, Scope], Expr]
 RULES: dict[type[exp.Expr], Rule] = {}
@@ -227,6 +229,7 @@ def _arithmetic(node: exp.Expr, scope: Scope) -> Expr:
 
 
 def _numbers(node: exp.Expr, scope: Scope, symbol: str, left: Expr, right: Expr) -> Expr | None:
+    left, right = with_literals([left, right])
     types = [e.type or other.type or BIGINT for e, other in ((left, right), (right, left))]
     if not all(t.is_numeric for t in types):
         return None
@@ -245,7 +248,7 @@ def _numbers(node: exp.Expr, scope: Scope, symbol: str, left: Expr, right: Expr)
 
 def _dates(node: exp.Expr, scope: Scope, symbol: str, left: Expr, right: Expr) -> Expr | None:
     """date - date = days; date ± days = date."""
-    whole = ("INTEGER", "BIGINT")
+    whole = BITS
     match symbol, left.type and left.type.kind, right.type and right.type.kind:
         case "-", "DATE", "DATE":
             return strict("-", BIGINT, left, right)
@@ -337,6 +340,9 @@ def _comparison(node: exp.Expr, scope: Scope) -> Expr:
     if any(type(side) in COMPARISONS for side in (node.this, node.expression)):  # in parentheses it is a Paren
         hint = "combine them: a < b AND b < c; or put one in parentheses"
         raise scope.session.source.error(node, "comparisons cannot be chained", hint)
+    special = next((type(side) for side in (node.expression, node.this) if isinstance(side, _COMPARED)), None)
+    if special is not None:
+        return RULES[special](node, scope)
     sides = expression(node.this, scope), expression(node.expression, scope)
     pair = matched(node, scope, *sides)
     if isinstance(node, exp.EQ):
@@ -434,6 +440,7 @@ def _nullif(node: exp.Expr, scope: Scope) -> Expr:
 def unified(node: exp.Expr, scope: Scope, parts: list[Expr]) -> tuple[list[Expr], Type | None]:
     """The parts, all of their common type."""
     type_: Type | None = None
+    parts = with_literals(parts)
     for i, part in enumerate(parts):
         wider = common_type(type_, part.type)
         if wider is None and type_ is not None:

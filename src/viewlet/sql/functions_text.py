@@ -202,11 +202,7 @@ def shown(node: exp.Expr, scope: Scope) -> Expr:
     found = expression(node, scope)
     if found.type in (VARCHAR, None):
         return convert(found, VARCHAR)
-    parent, cast = node.parent, exp.Cast(this=node, to=exp.DataType.build("VARCHAR"))
-    try:
-        return expression(cast, scope)
-    finally:
-        node.parent = parent
+    return expression(exp.Cast(this=node.copy(), to=exp.DataType.build("VARCHAR")), scope)
 
 
 @translates(exp.DPipe)

@@ -109,9 +109,14 @@ def _is_equality(f: Compare, column: str, key: str) -> bool:
 def _general(session: Session, tree: exp.Expr) -> Translated:
     """Any query as a bag of rows whose columns are all variables."""
     session = replace(session, names=Names())
-    distinct = isinstance(tree, exp.Select) and is_distinct(tree, session)
-    if isinstance(tree, exp.Select) and distinct:
+    distinct = is_distinct(tree, session) if isinstance(tree, exp.Select) else _is_union(tree)
+    if distinct:
         tree = tree.copy()
         tree.set("distinct", None)
     rows, columns = table(tree, Scope(session)).projected(session.names)
     return Result("", (), rows, distinct=distinct), columns
+
+
+def _is_union(tree: exp.Expr) -> bool:
+    """UNION without ALL: who reads the rows of UNION ALL shows each once."""
+    return isinstance(tree, exp.Union) and bool(tree.args.get("distinct"))

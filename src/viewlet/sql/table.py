@@ -7,38 +7,30 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from viewlet.algebra.query import Bind, Exists, Query, Rel, Value, join, outputs, rename, sum_, union
-from viewlet.algebra.terms import Var
+from viewlet.algebra.query import Bind, Exists, Query, Rel, join, sum_
 from viewlet.errors import SqlError
 from viewlet.sql.aggregate import bound
 from viewlet.sql.ending import is_cut, without_ending
-from viewlet.sql.expr import Expr, compared, holds, merge, rounded, variable
-from viewlet.sql.expression import boolean, matched, unified
+from viewlet.sql.expr import holds, merge, rounded, variable
+from viewlet.sql.expression import boolean
+from viewlet.sql.joins import is_comma, joined
+from viewlet.sql.outer_join import Rows, without_rejected
 from viewlet.sql.parse import Statement
 from viewlet.sql.scope import CommonTable, Field, Names, Scope, Session
 from viewlet.sql.select_list import Aggregation, Block, OutputColumn, aggregation, is_aggregating, plain_columns
+from viewlet.sql.sets import set_operation
 from viewlet.sql.source import did_you_mean
-from viewlet.sql.unsupported import only, refuse_join
+from viewlet.sql.unsupported import only
+from viewlet.sql.values import written_rows
 
 _SELECT_PARTS = frozenset({"expressions", "from_", "joins", "where", "group", "having", "distinct", "with_"})
 SELECT_HINTS = {
     "qualify": ("QUALIFY", "a view keeps every row: choose when you read it"),
     "windows": ("WINDOW", "write OVER where it is used"),
     "sample": ("SAMPLE", "a view keeps every row: sample when you read it"),
-    "laterals": (
-        "LATERAL",
-        "where it is one aggregate, write it in SELECT: (SELECT MAX(y.v) FROM t y WHERE y.k = x.k)",
-    ),
-}
-_SIDES = "(SELECT a, 0 AS side FROM … UNION ALL SELECT a, 1 FROM …) t GROUP BY a HAVING"
-SET_HINTS = {
-    exp.Union: ("UNION", "write SELECT DISTINCT * FROM (SELECT … UNION ALL SELECT …) t"),
-    exp.Intersect: ("INTERSECT", f"write SELECT a FROM {_SIDES} MIN(side) = 0 AND MAX(side) = 1"),
-    exp.Except: ("EXCEPT", f"write SELECT a FROM {_SIDES} MAX(side) = 0"),
 }
 _RECURSIVE = "leave RECURSIVE out where no query of it reads itself"
 CUT_VIEW = "read a view without LIMIT and OFFSET, and limit when you read what reads it"
-SET_ALL = "keep both sides as views, and compare when you read them"
 
 
 @dataclass(frozen=True)
@@ -65,7 +57,10 @@ def table(tree: exp.Expr, scope: Scope) -> Table:
     if isinstance(tree, exp.Select):
         return _select(tree, scope)
     if isinstance(tree, exp.SetOperation):
-        return _union_all(tree, scope)
+        return _set_operation(tree, scope)
+    if isinstance(tree, exp.Values):
+        rows, columns = written_rows(tree, scope)
+        return Table((rows,), columns)
     raise scope.session.source.unsupported(tree, tree.key.upper(), "write SELECT … FROM …")
 
 
@@ -110,17 +105,40 @@ def block(tree: exp.Select, outer: Scope) -> Block:
     source = outer.session.source
     only(source, tree, _SELECT_PARTS, SELECT_HINTS)
     scope = Scope(outer.session, (), outer.outer, with_common(tree, outer))
-    factors: tuple[Query, ...] = ()
-    start = tree.args.get("from_")
-    if start is not None:
-        factors, scope = _from_item(start.this, scope)
-    for node in tree.args.get("joins") or ():
-        more, scope = _join(node, scope)
-        factors += more
+    rows = _from(tree, scope)
+    scope = scope.adding(rows.fields)
     where = tree.args.get("where")
     if where is not None:
-        factors += holds(boolean(where.this, scope))
-    return Block(factors, scope)
+        rows = rows.where(holds(boolean(where.this, scope)))
+    return Block(without_rejected(rows.factors), scope)
+
+
+def _from(tree: exp.Expr, scope: Scope) -> Rows:
+    """FROM a JOIN b …, c JOIN d …: an item sees the columns of those before it."""
+    start = tree.args.get("from_")
+    return Rows() if start is None else _joins(start.this, tree.args.get("joins") or [], scope)
+
+
+def _joins(first: exp.Expr, joins: list[exp.Join], scope: Scope) -> Rows:
+    """``joins`` may also stand at the first table: in parentheses, and where FROM comes before SELECT."""
+    if first.args.get("joins"):
+        first, joins = first.copy(), first.args["joins"] + joins
+        first.set("joins", None)
+    before, last = Rows(), _from_item(first, scope)
+    for node in joins:
+        around = scope.adding(before.fields)
+        item = _from_item(node.this, around.adding(last.fields))
+        if is_comma(node):
+            before, last = before.beside(last), item
+        else:
+            last = joined(node, last, item, around)
+    return before.beside(last)
+
+
+def _in_parentheses(node: exp.Expr, scope: Scope) -> Rows:
+    """(a JOIN b …) and (a): its tables can be named outside."""
+    only(scope.session.source, node, frozenset({"this"}), {})
+    return _joins(node.this, [], scope)
 
 
 def with_common(tree: exp.Expr, scope: Scope) -> Mapping[str, CommonTable]:
@@ -136,52 +154,28 @@ def with_common(tree: exp.Expr, scope: Scope) -> Mapping[str, CommonTable]:
     return common
 
 
-def _join(node: exp.Join, scope: Scope) -> tuple[tuple[Query, ...], Scope]:
-    source = scope.session.source
-    refuse_join(source, node)
-    only(source, node, frozenset({"this", "on", "using", "kind", "side", "method"}), {})
-    factors, both = _from_item(node.this, scope)
-    if node.args.get("on") is not None:
-        factors += holds(boolean(node.args["on"], both))
-    for name in node.args.get("using") or ():
-        equal, both = _using(name, scope, both)
-        factors += equal
-    return factors, both
-
-
-def _using(name: exp.Expr, left: Scope, both: Scope) -> tuple[tuple[Query, ...], Scope]:
-    """JOIN … USING (x): the two x are equal; x and * mean that of the left, the right table's name still its own."""
-    right = replace(both, fields=both.fields[len(left.fields) :])
-    column = exp.Column(this=name.copy())
-    mine, theirs = left.own(column), right.own(column)
-    if mine is None or theirs is None:
-        missing = "left" if mine is None else "right"
-        hint = f"both sides need a column {name.name.lower()}; write ON"
-        raise left.session.source.error(name, f"there is no column {name.name.lower()} on the {missing} side", hint)
-    fields = tuple(replace(f, merged=True) if f is theirs else f for f in both.fields)
-    return holds(compared("=", *matched(name, both, mine.expr, theirs.expr))), replace(both, fields=fields)
-
-
-def _from_item(node: exp.Expr, scope: Scope) -> tuple[tuple[Query, ...], Scope]:
+def _from_item(node: exp.Expr, scope: Scope) -> Rows:
+    """A table, view or subquery; a subquery sees the columns of the items before it, with or without LATERAL."""
     source = scope.session.source
     if isinstance(node, exp.Lateral):
-        raise source.unsupported(node, *SELECT_HINTS["laterals"])
-    if not isinstance(node, (exp.Table, exp.Subquery)):
+        only(source, node, frozenset({"this", "alias"}), {})
+        if not isinstance(node.this, exp.Subquery):
+            raise source.unsupported(node, "LATERAL", "LATERAL takes a subquery")
+    elif not isinstance(node, (exp.Table, exp.Subquery, exp.Values)):
         raise source.unsupported(node, node.key.upper(), "FROM takes tables, views and subqueries")
     if isinstance(node.this, exp.Table):
-        what = "a JOIN in parentheses" if node.this.args.get("joins") else "a table in parentheses"
-        raise source.unsupported(node, what, "leave out the parentheses")
-    only(source, node, frozenset({"this", "alias", "db", "catalog"}), {})
+        return _in_parentheses(node, scope)
+    only(source, node, frozenset({"this", "alias", "db", "catalog", "view", "outer", "expressions"}), {})
     alias = node.alias.lower() or (node.name.lower() if isinstance(node, exp.Table) else "")
     if any(alias == f.table for f in scope.fields):
         hint = "give each its own name: FROM bids x, bids y"
         raise source.error(node, f"table name {alias} is used twice in this FROM", hint)
-    around = replace(scope, fields=())
-    found = _named(node, around, alias) if isinstance(node, exp.Table) else table(node.this, around)
+    around = replace(scope, fields=(), outer=scope if scope.fields else scope.outer)
+    inner = node if isinstance(node, exp.Values) else node.this
+    found = _named(node, around, alias) if isinstance(node, exp.Table) else table(inner, around)
     names = _column_aliases(node, scope, [c.name for c in found.columns])
     exprs = [replace(c.expr, is_column=True) for c in found.columns]
-    fields = tuple(Field(alias, n, e) for n, e in zip(names, exprs, strict=True))
-    return found.factors, scope.adding(fields)
+    return Rows(found.factors, tuple(Field(alias, n, e) for n, e in zip(names, exprs, strict=True)))
 
 
 def _column_aliases(node: exp.Expr, scope: Scope, names: list[str]) -> list[str]:
@@ -251,23 +245,14 @@ def _renamed(found: Table, names: Sequence[str]) -> Table:
     return Table(found.factors, tuple(OutputColumn(n, c.expr) for n, c in zip(names, found.columns, strict=True)))
 
 
-# -- UNION ALL ---------------------------------------------------------------------------------------------------------
+# -- UNION, INTERSECT, EXCEPT ------------------------------------------------------------------------------------------
 
 
-def _union_all(tree: exp.SetOperation, scope: Scope) -> Table:
-    """Q₁ + Q₂ over common variables."""
-    source = scope.session.source
-    if not isinstance(tree, exp.Union) or tree.args.get("distinct"):
-        word, hint = SET_HINTS[type(tree)]
-        construct, hint = (word, hint) if tree.args.get("distinct") else (f"{word} ALL", SET_ALL)
-        source.refuse(source.unsupported(tree.expression, construct, hint, word))
-    only(source, tree, frozenset({"this", "expression", "distinct", "with_"}), SELECT_HINTS)
+def _set_operation(tree: exp.SetOperation, scope: Scope) -> Table:
+    only(scope.session.source, tree, frozenset({"this", "expression", "distinct", "by_name", "with_"}), SELECT_HINTS)
     branches = _branches(tree, replace(scope, common=with_common(tree, scope)))
-    widths = [len(b.columns) for b in branches]
-    if widths[0] != widths[1]:
-        message = f"UNION ALL of {widths[0]} and {widths[1]} columns"
-        raise source.error(tree.expression, message, "SELECT as many columns on both sides")
-    return _added(tree, scope, branches)
+    rows, columns = set_operation(tree, scope, [(join(*b.factors), b.columns) for b in branches])
+    return Table((rows,), tuple(columns))
 
 
 def _branches(tree: exp.SetOperation, scope: Scope) -> list[Table]:
@@ -283,28 +268,3 @@ def _branches(tree: exp.SetOperation, scope: Scope) -> list[Table]:
     if failed is not None:
         raise failed
     return found
-
-
-def _added(tree: exp.Expr, scope: Scope, branches: list[Table]) -> Table:
-    names = scope.session.names
-    columns: list[OutputColumn] = []
-    aligned: list[list[Expr]] = []
-    for pair in zip(*(b.columns for b in branches), strict=True):
-        parts, type_ = unified(tree, scope, [rounded(c.expr) for c in pair])
-        aligned.append(parts)
-        nullable = any(p.nullable for p in parts)
-        columns.append(OutputColumn(pair[0].name, variable(names.fresh(pair[0].name), type_, nullable)))
-    variables = [c.expr.term.text for c in columns]
-    sides = [_over(join(*b.factors), [parts[i] for parts in aligned], variables) for i, b in enumerate(branches)]
-    return Table((union(*sides),), tuple(columns))
-
-
-def _over(product: Query, parts: list[Expr], variables: list[str]) -> Query:
-    """One branch, its columns renamed to the common variables where they are columns, else bound to them."""
-    renamed: dict[str, str] = {}
-    for part, var in zip(parts, variables, strict=True):
-        if isinstance(part.term, Var) and part.term.name in outputs(product) and part.term.name not in renamed:
-            renamed[part.term.name] = var
-        else:
-            product = join(product, Bind(var, Value(part.term)))
-    return sum_(variables, rename(product, renamed))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from viewlet.errors import TOO_DEEP, TOO_DEEP_HINT, SqlError
 from viewlet.program.trigger import Script
-from viewlet.sql import functions_number, functions_text, like, subquery  # noqa: F401  their rules register themselves
+from viewlet.sql import functions_number, functions_text, like, quantifiers  # noqa: F401  their rules register themselves
 from viewlet.sql.define import Definitions, Step
 from viewlet.sql.derived import NewColumn
 from viewlet.sql.parse import Statement, only_changes, parse

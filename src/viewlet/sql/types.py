@@ -1,17 +1,19 @@
-"""Typing rules: DuckDB's, on the eight types of :mod:`viewlet.schema`."""
+"""Typing rules: DuckDB's, on the types of :mod:`viewlet.schema`."""
 
 from __future__ import annotations
 
 import datetime as dt
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import reduce
 
 from viewlet.algebra.functions.calendar import EPOCH, MICROSECONDS_PER_DAY
 from viewlet.algebra.terms import Const, Op, Term, date, nearest_double, number, timestamp
 from viewlet.program.limits import unscaled_range
-from viewlet.schema import BIGINT, DATE, DOUBLE, INTEGER, TIMESTAMP, VARCHAR, Type, decimal
+from viewlet.schema import BIGINT, BITS, DATE, DOUBLE, INTEGER, SIGNED, TIMESTAMP, UNSIGNED, VARCHAR, Type, decimal
 from viewlet.sql.expr import Expr, constant, rounded, strict
 
 MAX_PRECISION = 38
@@ -20,12 +22,13 @@ LONGEST_SHIFT = (dt.date.max - dt.date.min).days  # that a date can take and sti
 _WIDE = Type("BIGINT", MAX_PRECISION)
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)
 _TIMESTAMP = re.compile(_DATE.pattern + r"(?:[ T](\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?)?", re.ASCII)
-_INTEGER_DIGITS = {"INTEGER": 10, "BIGINT": 19}
+_DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}  # of an integer by its bits
+_OF_BITS: dict[int, Type] = {bits: Type(kind) for kind, bits in SIGNED.items()}
 
 
 def as_decimal(type_: Type) -> Type:
     """INTEGER is DECIMAL(10,0), BIGINT DECIMAL(19,0) and a SUM of them DECIMAL(38,0) next to a DECIMAL."""
-    return type_ if type_.kind == "DECIMAL" else decimal(type_.precision or _INTEGER_DIGITS[type_.kind], 0)
+    return type_ if type_.kind == "DECIMAL" else decimal(type_.precision or _DIGITS[BITS[type_.kind]], 0)
 
 
 def shown(type_: Type) -> Type:
@@ -39,7 +42,7 @@ def arithmetic_type(symbol: str, left: Type, right: Type) -> Type | None:
     if symbol == "/" or "DOUBLE" in kinds:
         return DOUBLE
     if "DECIMAL" not in kinds:
-        return _wider(left, right)
+        return _wider(left, right) or BIGINT
     a, b = as_decimal(left), as_decimal(right)
     if symbol == "*":
         precision, scale = a.precision + b.precision, a.scale + b.scale
@@ -49,9 +52,37 @@ def arithmetic_type(symbol: str, left: Type, right: Type) -> Type | None:
     return decimal(min(precision, MAX_PRECISION), scale) if scale <= MAX_PRECISION else None
 
 
-def _wider(left: Type, right: Type) -> Type:
-    """Of two integers."""
-    return max(left, right, key=lambda t: as_decimal(t).precision)
+def _wider(left: Type, right: Type) -> Type | None:
+    """The one of two integer types that holds all of the other; None where a sign is in the way."""
+    wide, narrow = sorted((left, right), key=lambda t: as_decimal(t).precision, reverse=True)
+    if (wide.kind in SIGNED) == (narrow.kind in SIGNED):
+        return wide
+    signed, unsigned = (wide, narrow) if wide.kind in SIGNED else (narrow, wide)
+    return signed if SIGNED[signed.kind] > UNSIGNED[unsigned.kind] else None
+
+
+def _common_integer(left: Type, right: Type) -> Type:
+    """Where a sign is in the way, the signed type of twice the bits of the other."""
+    return _wider(left, right) or _OF_BITS[2 * max(UNSIGNED.get(left.kind, 0), UNSIGNED.get(right.kind, 0))]
+
+
+def with_literals(parts: Sequence[Expr]) -> list[Expr]:
+    """Beside other integers a whole number that is written out has their type, if it fits: ``small + 1`` is small."""
+    others = [p.type for p in parts if not _is_written(p) and p.type is not None]
+    if not others or not all(t.is_integer for t in others):
+        return list(parts)
+    type_ = reduce(_common_integer, others)
+    low, high = unscaled_range(shown(type_))
+
+    def fits(part: Expr) -> bool:
+        value = part.term.value if isinstance(part.term, Const) else None
+        return _is_written(part) and isinstance(value, int) and low <= value <= high
+
+    return [replace(p, type=type_) if fits(p) else p for p in parts]
+
+
+def _is_written(part: Expr) -> bool:
+    return part.is_literal and not part.is_column
 
 
 def common_type(left: Type | None, right: Type | None) -> Type | None:
@@ -66,7 +97,7 @@ def common_type(left: Type | None, right: Type | None) -> Type | None:
         if "DOUBLE" in kinds:
             return DOUBLE
         if "DECIMAL" not in kinds:
-            return _wider(left, right)
+            return _common_integer(left, right)
         a, b = as_decimal(left), as_decimal(right)
         scale = max(a.scale, b.scale)
         whole = max(a.precision - a.scale, b.precision - b.scale)
@@ -119,7 +150,7 @@ def number_literal(text: str) -> Expr | None:
         return constant(number(exact), decimal(digits, len(places)))
     if exact >= 2**63:
         return None
-    return constant(number(exact), INTEGER if exact < 2**31 else BIGINT)
+    return replace(constant(number(exact), INTEGER if exact < 2**31 else BIGINT), is_literal=True)
 
 
 def string_literal(text: str) -> Expr:
@@ -268,7 +299,7 @@ def shift(expr: Expr, months: int, microseconds: int) -> Expr:
 
 def negated(expr: Expr) -> Expr:
     assert expr.type is not None
-    return strict("*", expr.type, constant(number(-1), INTEGER), expr)
+    return replace(strict("*", expr.type, constant(number(-1), INTEGER), expr), is_literal=expr.is_literal)
 
 
 _BOOLEANS = frozenset({"true", "false", "t", "f", "1", "0", "yes", "no", "y", "n", "on", "off"})

@@ -23,8 +23,6 @@ NODES: dict[type[exp.Expr], tuple[str, str]] = {
     ),
     exp.SimilarTo: ("SIMILAR TO", _BEFORE),
     exp.RegexpLike: ("a regular expression", _BEFORE),
-    exp.NullSafeEQ: ("IS NOT DISTINCT FROM", "write COALESCE(x = y, x IS NULL AND y IS NULL)"),
-    exp.NullSafeNEQ: ("IS DISTINCT FROM", "write COALESCE(x <> y, (x IS NULL) <> (y IS NULL))"),
     exp.TryCast: ("TRY_CAST", "only casts that cannot fail work, and those are written CAST"),
     exp.Interval: ("an INTERVAL on its own", "add it to a DATE or TIMESTAMP"),
     exp.Placeholder: ("a parameter", "write the value"),
@@ -68,22 +66,18 @@ _SPELLED: dict[type[exp.Expr], tuple[str, ...]] = {
 _WORDS: dict[object, str] = {exp.Fetch: "FETCH", exp.Lock: "FOR", "pivots": "PIVOT"}  # of parts of a query
 _NO_POSITION = (exp.Max, exp.Min, exp.Any, exp.All, exp.Rollup, exp.Cube)
 JOINS = {
-    "NATURAL": "name the columns: JOIN … USING (x)",
-    "SEMI": "write WHERE EXISTS (SELECT 1 FROM … WHERE the condition)",
-    "ANTI": "write WHERE NOT EXISTS (SELECT 1 FROM … WHERE the condition)",
     "ASOF": "find the partner before the insert",
     "POSITIONAL": "rows have no order: number them before the insert, and join by the number",
 }
-OUTER_JOIN = "join inner, and add the rows without a partner by UNION ALL … WHERE NOT EXISTS (…)"
 
 
-def refuse_join(source: Source, node: exp.Join) -> None:
-    """Only inner joins."""
+def join_words(source: Source, node: exp.Join) -> list[str]:
+    """What stands before JOIN: its method, side and kind."""
     words = " ".join(filter(None, (node.method, node.side, node.kind))).upper().split()
-    if words in ([], ["INNER"], ["CROSS"]):
-        return
-    hint = next((JOINS[word] for word in words if word in JOINS), OUTER_JOIN)
-    source.refuse(source.unsupported(node, f"{' '.join(words)} JOIN", hint, words[0]))
+    for word in words:
+        if word in JOINS:
+            source.refuse(source.unsupported(node, f"{' '.join(words)} JOIN", JOINS[word], words[0]))
+    return words
 
 
 def refuse(source: Source, node: exp.Expr) -> SqlError:
@@ -116,24 +110,15 @@ def _is_respelled(source: Source, node: exp.Expr, construct: str) -> bool:
 
 def _by_place(node: exp.Expr) -> tuple[str, str] | None:
     """Those whose other form depends on what they stand in: it is to be an equal one, NULLs included."""
-    around = node.parent
     match node:
         case exp.Any():
-            if isinstance(around, exp.EQ):
-                return "ANY", "write x IN (SELECT y …)"
-            return "ANY", "as a condition of WHERE, not under NOT: EXISTS (SELECT 1 FROM … WHERE x < y)"
+            return "ANY", "compare with it: x < ANY (SELECT y …)"
         case exp.All():
-            if isinstance(around, exp.NEQ):
-                return "ALL", "write x NOT IN (SELECT y …)"
-            condition = "NOT EXISTS (SELECT 1 FROM … WHERE (x < y) IS NOT TRUE)"
-            return "ALL", f"as a condition of WHERE, not under NOT: {condition}"
+            return "ALL", "compare with it: x < ALL (SELECT y …)"
         case exp.Tuple():
-            if isinstance(around, exp.In):
-                where = "EXISTS (SELECT 1 FROM … y WHERE y.a = x.a AND y.b = x.b)"
-                return "a row value (a, b)", f"as a condition of WHERE, not under NOT: {where}"
-            if isinstance(around, exp.Distinct):
+            if isinstance(node.parent, exp.Distinct):
                 return "a row value (a, b)", NODES[exp.Distinct][1]
-            return "a row value (a, b)", "say column by column what is to be equal, and what of NULLs"
+            return "a row value (a, b)", "row values are compared, with row values or by IN (SELECT …)"
     return None
 
 

@@ -155,10 +155,11 @@ class Source(Terms):
             case Put(name, keys, product):
                 key = self.shared_key(keys, [self.kinds[k] for k in keys])
                 self.collect(depth, self.name(name), key, self.product(product).to(self.kinds[name], True))
-            case EachGroup(name, keys, body):
+            case EachGroup(name, keys, body, value):
                 names = "".join(f"{self.assigned(k)}, " for k in keys)
-                self.add(depth, f"for ({names.rstrip()}), GROUP_M in {self.name(name)}.items():")
-                self.add(depth + 1, "if GROUP_M:")
+                multiplicity = self.assigned(value) if value else "GROUP_M"
+                self.add(depth, f"for ({names.rstrip()}), {multiplicity} in {self.name(name)}.items():")
+                self.add(depth + 1, f"if {multiplicity}:")
                 self.inside(body, depth + 2)
             case Emit(key, product, view):
                 self.emit(depth, view, key, product)

@@ -166,7 +166,7 @@ def _cell_kind(kind: Kind, type_: Type) -> Kind:
             return DOUBLE
         case "DECIMAL", Exact(scale, bits) if scale <= type_.scale:
             return Exact(type_.scale, max(bits, 64))
-        case (("INTEGER" | "BIGINT" | "DATE" | "TIMESTAMP"), Exact(0, _)):
+        case _, Exact(0, _) if type_.is_integer or type_.kind in ("DATE", "TIMESTAMP"):
             return kind
         case "VARCHAR", _ if kind == TEXT:
             return TEXT

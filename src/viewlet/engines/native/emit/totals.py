@@ -74,4 +74,5 @@ class Totals:
         head = f"for (auto* {entry} = {of}.first(); {entry}; {entry} = {of}.next({entry}))"
         with out.loop(head), out.inside(f"if (!is_zero({entry}->values.sum))"):
             keys = {k: column(f"{entry}->key", f) for k, f in zip(step.keys, temporary.key, strict=True)}
+            keys |= {step.value: Cpp(f"{entry}->values.sum", temporary.kind)} if step.value else {}
             self.body(step.body, {**scope, **keys}, at_hand)

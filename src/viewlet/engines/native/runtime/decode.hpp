@@ -196,9 +196,15 @@ inline bool take_cell(const Library& library, Texts& texts, char* row, const Col
             if (!is_exactly(object, *library.date)) return false;
             store(row, column, days_of(library, object));
             return true;
+        case Sql::TINYINT:
+        case Sql::SMALLINT:
+        case Sql::UTINYINT:
+        case Sql::USMALLINT:
+        case Sql::UINTEGER:
         case Sql::INTEGER:
         case Sql::BIGINT:
-            if (!take_int(object, whole) || (column.type == Sql::INTEGER && !is_i32(whole))) return false;
+            if (!take_int(object, whole) || (column.type != Sql::BIGINT && !span_of(column.type).has(whole)))
+                return false;
             store(row, column, whole);
             return true;
         default: return false;

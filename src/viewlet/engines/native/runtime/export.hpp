@@ -13,6 +13,11 @@ inline void write_format(char* to, const ResultColumn& column) {
     auto* format = [&] {
         switch (column.type) {
             case Sql::BOOLEAN: return "b";
+            case Sql::TINYINT: return "c";
+            case Sql::UTINYINT: return "C";
+            case Sql::SMALLINT: return "s";
+            case Sql::USMALLINT: return "S";
+            case Sql::UINTEGER: return "I";
             case Sql::INTEGER: return "i";
             case Sql::BIGINT: return "l";
             case Sql::DOUBLE: return "g";

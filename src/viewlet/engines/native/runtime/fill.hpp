@@ -29,7 +29,12 @@ void Rows::put(u32 c, i128 value) {
     switch (columns[c].type) {
         case Sql::BOOLEAN: return put(c, value != 0);
         case Sql::DOUBLE: return put(c, double(value));
-        case Sql::INTEGER: fits = is_i32(value), values.push(i32(value)); break;
+        case Sql::TINYINT:
+        case Sql::UTINYINT: fits = span_of(columns[c].type).has(value), values.push(char(value)); break;
+        case Sql::SMALLINT:
+        case Sql::USMALLINT: fits = span_of(columns[c].type).has(value), values.push(short(value)); break;
+        case Sql::INTEGER:
+        case Sql::UINTEGER: fits = span_of(columns[c].type).has(value), values.push(i32(value)); break;
         case Sql::DATE: fits = is_date(value), values.push(i32(value)); break;
         case Sql::BIGINT: fits = is_i64(value), values.push(i64(value)); break;
         case Sql::TIMESTAMP: fits = is_timestamp(value), values.push(i64(value)); break;

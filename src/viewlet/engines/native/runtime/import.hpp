@@ -130,7 +130,8 @@ template <class Put> bool fill_whole(const Filling& to, Put put) {
 }
 
 inline bool fill_integer(const Filling& to) {
-    bool short_one = to.column.type == Sql::INTEGER;
+    bool short_one = to.column.type != Sql::BIGINT;
+    Span span = span_of(to.column.type);
     if (!is_integer(to.source)) return false;
     if (!short_one && to.source.is("l"))
         return fill_with(to, [&](char* row, i64 place) {
@@ -139,7 +140,7 @@ inline bool fill_integer(const Filling& to) {
         });
     return fill_whole(to, [&](char* row, i64 value) {
         store(row, to.column, value);
-        return !short_one || is_i32(value);
+        return !short_one || span.has(value);
     });
 }
 
@@ -273,6 +274,11 @@ inline bool fill_column(Texts& texts, const Filling& to) {
     if (to.source.schema->dictionary) return false;
     switch (to.column.type) {
         case Sql::BOOLEAN: return fill_boolean(to);
+        case Sql::TINYINT:
+        case Sql::SMALLINT:
+        case Sql::UTINYINT:
+        case Sql::USMALLINT:
+        case Sql::UINTEGER:
         case Sql::INTEGER:
         case Sql::BIGINT: return fill_integer(to);
         case Sql::DOUBLE: return fill_double(to);

@@ -6,9 +6,42 @@ namespace viewlet {
 
 using u8 = unsigned char;
 
-enum class Sql : u8 { ANY, BOOLEAN, INTEGER, BIGINT, DOUBLE, DECIMAL, DATE, TIMESTAMP, VARCHAR };
+enum class Sql : u8 {
+    ANY,
+    BOOLEAN,
+    INTEGER,
+    BIGINT,
+    DOUBLE,
+    DECIMAL,
+    DATE,
+    TIMESTAMP,
+    VARCHAR,
+    TINYINT,
+    SMALLINT,
+    UTINYINT,
+    USMALLINT,
+    UINTEGER
+};
 
-// How a column is stored. INTEGER, BIGINT, DATE (days), TIMESTAMP (microseconds) and DECIMAL of at most 18 digits
+// The least and the greatest of an integer type of fewer than 64 bits.
+struct Span {
+    i64 low;
+    i64 high;
+    bool has(i128 value) const { return low <= value && value <= high; }
+};
+
+constexpr Span span_of(Sql type) {
+    switch (type) {
+        case Sql::TINYINT: return {-128, 127};
+        case Sql::SMALLINT: return {-32768, 32767};
+        case Sql::UTINYINT: return {0, 255};
+        case Sql::USMALLINT: return {0, 65535};
+        case Sql::UINTEGER: return {0, 4294967295};
+        default: return {-2147483648, 2147483647};
+    }
+}
+
+// How a column is stored. Integers, DATE (days), TIMESTAMP (microseconds) and DECIMAL of at most 18 digits
 // (scaled) are I64; a nullable column is Opt<> of it.
 enum class Cell : u8 { I64, I128, F64, TEXT, BOOL };
 
