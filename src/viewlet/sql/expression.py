@@ -261,6 +261,8 @@ def _interval(node: exp.Expr, scope: Scope) -> Expr:
 
 def _shifted(node: exp.Expr, moment: exp.Expr, by: Span, scope: Scope, sign: int) -> Expr:
     start = expression(moment, scope)
+    if start.type == INTERVAL:
+        raise _mismatch(node, scope, "+", start, start)
     if start.type is None or start.type.kind not in ("DATE", "TIMESTAMP"):
         hint = "an INTERVAL is added to a DATE or a TIMESTAMP; write DATE '1995-03-15' + INTERVAL '3' MONTH"
         raise scope.session.source.error(node, f"cannot add an INTERVAL to {an(start)}", hint)
