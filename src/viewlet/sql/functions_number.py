@@ -85,8 +85,8 @@ def _round(node: exp.Expr, scope: Scope) -> Expr:
     if places is None:
         return strict("*", value.type, value, constant(NULL, INTEGER))
     if value.type.kind == "DECIMAL" and -places > value.type.precision - value.type.scale:
-        construct = f"{name.upper()} of a {value.type} to {places} places, which is 0 even of NULL in DuckDB,"
-        raise scope.session.source.unsupported(node, construct, "write 0")
+        construct = f"{name.upper()} of a {value.type} to {places} places"
+        raise scope.session.source.unsupported(node, construct, "write 0, which it is in DuckDB, even of NULL")
     return _round_exact(name, value, value.type, places)
 
 
