@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 Table = Callable[[str], Mapping[Row, int]]
 Encode = Callable[[Relation, object, int], Row]  # a row of values with its number in the statement ↦ cells
 IN_SQL = ("ParserException", "SyntaxException", "BinderException", "CatalogException", "NotImplementedException")
+CHOOSING: tuple[type[exp.Expr], ...] = (exp.Limit, exp.Fetch, exp.Offset, exp.Window, exp.First, exp.Last)
+CHOOSING += (exp.AnyValue, exp.ArgMax, exp.ArgMin, exp.ArrayAgg, exp.GroupConcat)
 READ_ONLY = "DuckDB reads no files here: insert their rows with db.insert"
 
 
@@ -159,14 +161,16 @@ class _Run:
                 self._create(self._catalog.relations[name].as_given, self._table(name), keyed=False)
         for name in self._catalog.views:
             if name in self._read:
-                self._check_whole(name)
+                self._check_same(name)
                 self._connection.execute(_create_view(self._catalog, name))
 
-    def _check_whole(self, view: str) -> None:
-        """Of equal rows at the end of a LIMIT a view keeps others than DuckDB might."""
-        if self._catalog.views[view].tree.find(exp.Limit, exp.Fetch, exp.Offset) is not None:
+    def _check_same(self, view: str) -> None:
+        """Where rows are chosen among equals, or by their order, a view may have others than DuckDB finds."""
+        tree = self._catalog.views[view].tree
+        distinct_on = any(node.args.get("on") for node in tree.find_all(exp.Distinct))
+        if distinct_on or tree.find(*CHOOSING) is not None:
             hint = f"read {view} in Python, and insert its rows with db.insert"
-            raise self._source.unsupported(self._statement.place, f"reading {view}, which has a LIMIT,", hint)
+            raise self._source.unsupported(self._statement.place, f"reading {view}, which chooses among rows,", hint)
 
     def _create(self, relation: Relation, rows: Mapping[Row, int], keyed: bool) -> None:
         name = _quoted(relation.name)

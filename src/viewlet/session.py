@@ -258,12 +258,15 @@ class NativeSession(Session):
         del self._start  # it would hold on to the engine before
         self._point: Point | None = None  # before the update
         self._streams = frozenset(r.name for r in relations if not r.static and r.name not in self.keys)
+        self._keyed = frozenset(r.name for r in relations if not r.static and r.name in self.keys)
 
     def change(self, name: str, data: Any, times: int) -> None:
         if self.doors and name in self.doors:
             data = self.doors[name].widened(data)
         if type(data) is tuple and data and type(data[0]) not in NESTED and name in self._streams:
             self._change_one(name, data, times)
+        elif name in self._keyed and type(data) is tuple and self._change_one_keyed(name, data, times):
+            return
         elif self.relation(name).static or name in self.keys:
             self._change_checked(name, data, times)
         elif is_one_row(data):
@@ -282,6 +285,20 @@ class NativeSession(Session):
             state.one(name, times, row)
         except SpoiledError as error:
             self.engine.recover(error)
+
+    def _change_one_keyed(self, name: str, data: tuple[Any, ...], times: int) -> bool:
+        """A single row of plain values where nobody listens; False for all others."""
+        row = None if self._subscriptions else self._encoders[name](data)
+        if row is None:
+            return False
+        self.keys.check([(name, row, times)], lambda number: data)
+        try:
+            self._change_one(name, data, times)
+        except BaseException:
+            self.keys.forget()
+            raise
+        self.keys.commit()
+        return True
 
     def _change_batch(self, name: str, data: Any, times: int) -> bool:
         """False where the batch has columns that only Python can read."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -12,6 +13,7 @@ import pytest
 import viewlet
 from viewlet.boundary import values_of
 from viewlet.database import Database, EngineName
+from viewlet.jobs.run import Options, start, wrong_views
 
 TABLES = """
 CREATE TABLE people (who VARCHAR PRIMARY KEY, city VARCHAR, born DATE);
@@ -210,3 +212,34 @@ def test_statements_while_the_native_program_is_compiled() -> None:
     with pytest.raises(viewlet.DataError, match="k = 7 is there already"):
         db.execute("INSERT INTO r VALUES (7, 7)")
     assert db.view("v").rows() == [(sum(range(200)),)]
+
+
+def test_a_statement_reads_only_views_that_duckdb_finds_alike() -> None:
+    db = opened("python")
+    db.execute("CREATE MATERIALIZED VIEW few AS SELECT k FROM ticks ORDER BY k LIMIT 2")
+    with pytest.raises(viewlet.UnsupportedError, match="reading few, which chooses among rows"):
+        db.execute("INSERT INTO ticks (k) SELECT k FROM few")
+    db = viewlet.connect(engine="python", dialect="paper")
+    db.execute("CREATE STREAM r (a BIGINT); CREATE MATERIALIZED VIEW s AS SELECT sum(a) AS s FROM r")
+    with pytest.raises(viewlet.UnsupportedError, match="reading the view s in the paper's dialect"):
+        db.execute("INSERT INTO r SELECT s FROM s")
+    db.execute("INSERT INTO r SELECT 5; INSERT INTO r SELECT a + 1 FROM r")
+    assert db.view("s").rows() == [(11,)]
+
+
+def test_a_job_has_keys_and_statements(tmp_path: Path) -> None:
+    """Of a stream with a key a row may leave and another come in one file: rows go in the file's order."""
+    (tmp_path / "a.csv").write_text("id,who,amount,op\n1,ann,5,1\n2,bob,6,1\n1,ann,5,-1\n1,ann,9,1\n")
+    script = f"""
+      CREATE STREAM orders (id BIGINT PRIMARY KEY, who VARCHAR, amount SMALLINT)
+        WITH (connector = 'csv', path = '{tmp_path}/a.csv');
+      CREATE TABLE people (who VARCHAR PRIMARY KEY, city VARCHAR);
+      INSERT INTO people VALUES ('ann', 'oslo'), ('bob', 'rome');
+      CREATE VIEW j AS SELECT city, amount FROM orders o JOIN people p ON o.who = p.who;
+      CREATE MATERIALIZED VIEW sums AS SELECT city, sum(amount) AS s FROM j GROUP BY city;
+    """
+    run = start(script, "local", Options("optimized", "sql", None, None, None))
+    assert [progress.rows for progress in run.batches()] == [4]
+    assert sorted(run.rows("sums")) == [("oslo", 9), ("rome", 6)]
+    assert wrong_views(run, script, "sql") == {}
+    run.close()

@@ -93,8 +93,8 @@ UNION SELECT qux(a), b, a FROM r;
         ),
         ("SELECT foo(r.a) AS x, count(*) AS n FROM r, r y GROUP BY b", ["the function FOO", "column b is ambiguous"]),
         (
-            "SELECT d + INTERVAL '1 day 2 hours' AS x, foo(a) AS y FROM r WHERE d > d - INTERVAL '02:03'",
-            ["INTERVAL '1 day 2 hours'", "the function FOO", "INTERVAL '02:03'"],
+            "SELECT d + INTERVAL '1 day 02:03' AS x, foo(a) AS y FROM r WHERE d > d - INTERVAL '1 day ago'",
+            ["INTERVAL '1 day 02:03'", "the function FOO", "INTERVAL '1 day ago'"],
         ),
         ("SELECT d + INTERVAL '1' h AS x, foo(a) AS y FROM r", ["h, a name, for the unit", "the function FOO"]),
         ("SELECT d + INTERVAL '1/2' DAY AS x, foo(a) AS y FROM r", ["INTERVAL '1/2' is not", "the function FOO"]),

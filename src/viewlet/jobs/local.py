@@ -93,9 +93,18 @@ def _from_files(streams: Mapping[str, Relation], sources: Mapping[str, Files]) -
         }
         if not any(chosen.values()):
             return
-        yield _comes_then_goes(
-            [partial(_events_of, streams[name], sources[name], file) for name, some in chosen.items() for file in some]
-        )
+        files_of = {
+            name: [partial(_events_of, streams[name], sources[name], file) for file in some]
+            for name, some in chosen.items()
+        }
+        keyed = [events for name, some in files_of.items() if _is_keyed(streams[name]) for events in some]
+        others = [events for name, some in files_of.items() if not _is_keyed(streams[name]) for events in some]
+        yield chain(_comes_then_goes(others), chain.from_iterable(events() for events in keyed))
+
+
+def _is_keyed(relation: Relation) -> bool:
+    """A row leaves before another one with its key comes: such files are taken in their order."""
+    return bool(relation.key or relation.unique)
 
 
 def _comes_then_goes(files: Iterable[Callable[[], Iterator[pa.RecordBatch]]]) -> Iterator[pa.RecordBatch]:

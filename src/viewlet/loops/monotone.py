@@ -11,6 +11,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
 
+from viewlet.algebra.functions import FUNCTIONS
 from viewlet.algebra.query import Compare
 from viewlet.algebra.terms import COMPARISONS, FALSE, NEGATED, TRUE, Const, Op, Term, Var, free
 from viewlet.loops.steps import InRun, Range
@@ -38,7 +39,14 @@ def direction(term: Term, var: str) -> int | None:
             return found if c > 0 else -found if c < 0 else 0
         case Op("double", (a,)):
             return direction(a, var)
+        case Op(name, (a, *more)) if _keeps_rising(name, more):
+            return direction(a, var)
     return None
+
+
+def _keeps_rising(name: str, more: list[Term]) -> bool:
+    """A function that never falls as its first argument grows, with constants besides."""
+    return name in FUNCTIONS and FUNCTIONS[name].rises and all(isinstance(a, Const) for a in more)
 
 
 def _agreed(a: int | None, b: int | None) -> int | None:
@@ -106,6 +114,8 @@ def _rises(term: Term, var: str) -> bool:
             return _rises(a, var)
         case Op("*", (a, Const(c))) | Op("*", (Const(c), a)) | Op("/", (a, Const(c))):
             return isinstance(c, (int, Fraction)) and c > 0 and _rises(a, var)
+        case Op(name, (a, *more)):
+            return _keeps_rising(name, more) and _rises(a, var)
     return False
 
 

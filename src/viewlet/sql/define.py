@@ -167,6 +167,10 @@ class Definitions:
             raise self.source.error(statement.place, message, "change the rows of its tables")
         if statement.name not in self.catalog:
             raise self._unknown(statement.place, statement.name)
+        if self.dialect == "paper" and (views := tables_read(statement.tree) & self.catalog.views.keys()):
+            hint = "read it in Python, and insert its rows: DuckDB would give NULL for a sum of nothing"
+            construct = f"reading the view {min(views)} in the paper's dialect"
+            raise self.source.unsupported(statement.place, construct, hint)
         now = Catalog(dict(self.catalog.relations), dict(self.catalog.views))
         self.steps.append(Changed(statement, now, self.source))
 

@@ -9,10 +9,9 @@ from sqlglot import exp
 
 from viewlet.algebra.functions.calendar import MICROSECONDS_PER_DAY
 from viewlet.algebra.query import outputs
-from viewlet.algebra.terms import FALSE, NULL, TRUE, ZERO_TERM, Const, Term, Var, can_fail, free, op
+from viewlet.algebra.terms import FALSE, NULL, TRUE, ZERO_TERM, Const, Term, Var, can_fail, free, number, op
 from viewlet.errors import SqlError, UnsupportedError, shortened
-from viewlet.schema import BIGINT, BITS, BOOLEAN, DATE, DOUBLE, Type
-from viewlet.sql.ddl import data_type
+from viewlet.schema import BIGINT, BITS, BOOLEAN, DATE, DOUBLE, TIMESTAMP, Type
 from viewlet.sql.derived import derived
 from viewlet.sql.equality import equal
 from viewlet.sql.expr import (
@@ -28,9 +27,10 @@ from viewlet.sql.expr import (
     null_test,
     strict,
 )
-from viewlet.sql.interval import interval
+from viewlet.sql.interval import Span, span
 from viewlet.sql.scope import Scope
 from viewlet.sql.types import (
+    INTERVAL,
     LONGEST_SHIFT,
     alike,
     arithmetic_type,
@@ -38,17 +38,13 @@ from viewlet.sql.types import (
     common_type,
     comparable,
     convert,
-    date_literal,
     is_exact_as,
     is_in_calendar,
-    is_other_moment,
     negated,
     number_literal,
     retagged,
     shift,
-    shown,
     string_literal,
-    timestamp_literal,
     to_double,
     with_literals,
 )
@@ -118,6 +114,9 @@ def _look_inside(node: exp.Expr, scope: Scope) -> None:
 def output(node: exp.Expr, scope: Scope) -> Expr:
     """An item of SELECT."""
     result = expression(node, scope)
+    if result.type == INTERVAL:
+        hint = "show its length in seconds: extract(epoch FROM t2 - t1)"
+        scope.session.source.refuse(scope.session.source.unsupported(node, "a column of INTERVALs", hint))
     if result.type is not None and not is_in_calendar(result.term, result.type):
         hint = "the first day is 0001-01-01, the last 9999-12-31"
         scope.session.source.refuse(scope.session.source.unsupported(node, NO_SUCH_DAY, hint))
@@ -175,39 +174,6 @@ def _constant(node: exp.Expr, scope: Scope) -> Expr:
     return constant(TRUE if node.this else FALSE, BOOLEAN)
 
 
-@translates(exp.Cast, exp.Date)
-def _cast(node: exp.Expr, scope: Scope) -> Expr:
-    """DATE '…', DATE('…'), TIMESTAMP '…', and the casts that lose nothing."""
-    source = scope.session.source
-    if not isinstance(node, exp.Cast) and (node.args.get("zone") or node.expressions):
-        raise source.unsupported(node, "DATE with several arguments", "write DATE('1995-03-15')")
-    target = data_type(source, node, node.to) if isinstance(node, exp.Cast) else DATE
-    inner = expression(node.this, scope)
-    inner = replace(inner, type=inner.type and shown(inner.type))
-    if inner.is_string_literal and target.kind in ("DATE", "TIMESTAMP"):
-        return _moment(node, scope, target)
-    if inner.type is None or inner.type == target:
-        return convert(inner, target)
-    wider = common_type(inner.type, target) == target and (inner.type.is_numeric or inner.type == DATE)
-    if wider and is_exact_as(inner, target):
-        return convert(inner, target)
-    hint = "only casts that cannot lose digits work: to a wider number, or from DATE to TIMESTAMP"
-    raise source.unsupported(node, f"a cast from {inner.type} to {target}", hint)
-
-
-def _moment(node: exp.Expr, scope: Scope, target: Type) -> Expr:
-    text = node.this.this
-    read = date_literal if target == DATE else timestamp_literal
-    result = read(text)
-    if result is None:
-        shape = "1995-03-15" if target == DATE else "1995-03-15 12:30:00"
-        source, hint = scope.session.source, f"write {target.kind} '{shape}'"
-        if is_other_moment(text):
-            raise source.unsupported(node, f"{target.kind} '{shortened(text)}'", hint)
-        raise source.error(node, f"'{shortened(text)}' is not a {target.kind.lower()}", hint)
-    return result
-
-
 # -- arithmetic --------------------------------------------------------------------------------------------------------
 
 _LONGEST_IN_MONTHS = 9999 * 12 - 1
@@ -216,12 +182,19 @@ _SYMBOLS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*",
 
 @translates(exp.Add, exp.Sub, exp.Mul, exp.Div)
 def _arithmetic(node: exp.Expr, scope: Scope) -> Expr:
-    symbol = _SYMBOLS[type(node)]
-    if isinstance(node.expression, exp.Interval) and symbol in "+-":
-        return _shifted(node, node.this, node.expression, scope, 1 if symbol == "+" else -1)
-    if isinstance(node.this, exp.Interval) and symbol == "+":
-        return _shifted(node, node.expression, node.this, scope, 1)
-    left, right = expression(node.this, scope), expression(node.expression, scope)
+    return computed(node, scope, _SYMBOLS[type(node)], node.this, node.expression)
+
+
+def computed(node: exp.Expr, scope: Scope, symbol: str, first: exp.Expr, second: exp.Expr) -> Expr:
+    """What an operator makes of numbers, of moments and of constant INTERVALs."""
+    spans = span(scope.session.source, first), span(scope.session.source, second)
+    if spans[0] is not None and spans[1] is not None:
+        return _interval(node, scope)
+    if spans[1] is not None and symbol in "+-":
+        return _shifted(node, first, spans[1], scope, 1 if symbol == "+" else -1)
+    if spans[0] is not None and symbol == "+":
+        return _shifted(node, second, spans[0], scope, 1)
+    left, right = expression(first, scope), expression(second, scope)
     result = _numbers(node, scope, symbol, left, right) or _dates(node, scope, symbol, left, right)
     if result is None:
         raise _mismatch(node, scope, symbol, left, right)
@@ -247,11 +220,15 @@ def _numbers(node: exp.Expr, scope: Scope, symbol: str, left: Expr, right: Expr)
 
 
 def _dates(node: exp.Expr, scope: Scope, symbol: str, left: Expr, right: Expr) -> Expr | None:
-    """date - date = days; date ± days = date."""
+    """date - date = days; date ± days = date; other moments differ by an INTERVAL."""
     whole = BITS
     match symbol, left.type and left.type.kind, right.type and right.type.kind:
         case "-", "DATE", "DATE":
             return strict("-", BIGINT, left, right)
+        case "-", "DATE" | "TIMESTAMP", "DATE" | "TIMESTAMP":
+            return strict(
+                "-", INTERVAL, *(strict("midnight", TIMESTAMP, e) if e.type == DATE else e for e in (left, right))
+            )
         case "+" | "-", "DATE", kind if kind in whole:
             days = right
         case "+", kind, "DATE" if kind in whole:
@@ -263,18 +240,33 @@ def _dates(node: exp.Expr, scope: Scope, symbol: str, left: Expr, right: Expr) -
     return retagged(strict(symbol, DATE, left, right))
 
 
+def _microseconds(at: Expr) -> Expr:
+    return strict("midnight", TIMESTAMP, at) if at.type == DATE else at
+
+
 def _check_shift(node: exp.Expr, scope: Scope, days: int) -> None:
     """From no date does one come to another by more days than there are."""
     if abs(days) > LONGEST_SHIFT:
         raise scope.session.source.unsupported(node, "a shift beyond the years 1 to 9999", "shift by fewer days")
 
 
-def _shifted(node: exp.Expr, moment: exp.Expr, by: exp.Interval, scope: Scope, sign: int) -> Expr:
+@translates(exp.Interval)
+def _interval(node: exp.Expr, scope: Scope) -> Expr:
+    """A constant that differences of timestamps are compared with."""
+    found = span(scope.session.source, node)
+    if found is None:
+        raise scope.session.source.unsupported(node, "this INTERVAL", "write INTERVAL '1 day 2 hours'")
+    return constant(number(found.length), INTERVAL)
+
+
+def _shifted(node: exp.Expr, moment: exp.Expr, by: Span, scope: Scope, sign: int) -> Expr:
     start = expression(moment, scope)
+    if start.type == INTERVAL:
+        raise _mismatch(node, scope, "+", start, start)
     if start.type is None or start.type.kind not in ("DATE", "TIMESTAMP"):
         hint = "an INTERVAL is added to a DATE or a TIMESTAMP; write DATE '1995-03-15' + INTERVAL '3' MONTH"
         raise scope.session.source.error(node, f"cannot add an INTERVAL to {an(start)}", hint)
-    months, microseconds = interval(scope.session.source, by)
+    months, microseconds = by.months, by.microseconds
     _check_shift(node, scope, months * LONGEST_SHIFT // _LONGEST_IN_MONTHS + microseconds // MICROSECONDS_PER_DAY)
     shifted = shift(start, sign * months, sign * microseconds)
     if can_fail(shifted.term) and not free(shifted.term):  # else the constant were folded
@@ -285,14 +277,16 @@ def _shifted(node: exp.Expr, moment: exp.Expr, by: exp.Interval, scope: Scope, s
 def _mismatch(node: exp.Expr, scope: Scope, symbol: str, left: Expr, right: Expr) -> Exception:
     source = scope.session.source
     kinds = {e.type.kind for e in (left, right) if e.type}
-    if symbol == "-" and kinds <= {"DATE", "TIMESTAMP"}:
-        return source.unsupported(node, "a difference of timestamps", "compare them, or subtract DATEs to get days")
+    if INTERVAL.kind in kinds:
+        return source.unsupported(node, "arithmetic with an INTERVAL", "add a constant INTERVAL to a DATE or TIMESTAMP")
     hint = "+ - * / take numbers; a DATE takes ± days or ± INTERVAL"
     return source.error(node, f"cannot compute {an(left)} {symbol} {an(right)}", hint)
 
 
 @translates(exp.Neg)
 def _negative(node: exp.Expr, scope: Scope) -> Expr:
+    if span(scope.session.source, node.this) is not None:
+        return _interval(node, scope)
     return negated(_number(node, scope, "-"))
 
 

@@ -13,16 +13,13 @@ from viewlet.algebra.functions.numbers import MOST_PLACES
 from viewlet.algebra.query import Compare
 from viewlet.algebra.terms import NULL, ZERO_TERM, Const, op
 from viewlet.algebra.terms import number as constant_number
-from viewlet.schema import BIGINT, DOUBLE, INTEGER, VARCHAR, Type, decimal
+from viewlet.schema import BIGINT, DOUBLE, INTEGER, SIGNED, VARCHAR, Type, decimal
 from viewlet.sql.expr import Expr, an, constant, divide, loose, rounded, strict
 from viewlet.sql.expression import boolean, expression, refuse_rounding, translates, unified
 from viewlet.sql.functions import call, number, whole_constant
 from viewlet.sql.scope import Scope
-from viewlet.sql.types import MAX_PRECISION, common_type, limits_of, to_double
+from viewlet.sql.types import MAX_PRECISION, common_type, limits_of, to_double, with_literals
 from viewlet.sql.unsupported import only
-
-_INTEGERS = ("INTEGER", "BIGINT")
-_BITS = {"INTEGER": 32, "BIGINT": 64}
 
 
 def as_double(expr: Expr) -> Expr:
@@ -51,13 +48,13 @@ def _mod(node: exp.Expr, scope: Scope) -> Expr:
 def _quotient(node: exp.Expr, scope: Scope) -> Expr:
     """Of integers, towards zero. Of other numbers // is / in DuckDB."""
     left, right, type_ = _two(node, scope, "//")
-    if type_.kind not in _INTEGERS:
+    if not type_.is_integer:
         return divide(left, right, DOUBLE)
     return _unless_zero("quotient", type_, left, right)
 
 
 def _two(node: exp.Expr, scope: Scope, sign: str) -> tuple[Expr, Expr, Type]:
-    left, right = number(node.this, scope, sign), number(node.expression, scope, sign)
+    left, right = with_literals([number(node.this, scope, sign), number(node.expression, scope, sign)])
     type_ = common_type(left.type, right.type)
     assert type_ is not None
     return left, right, type_
@@ -88,8 +85,8 @@ def _round(node: exp.Expr, scope: Scope) -> Expr:
     if places is None:
         return strict("*", value.type, value, constant(NULL, INTEGER))
     if value.type.kind == "DECIMAL" and -places > value.type.precision - value.type.scale:
-        construct = f"{name.upper()} of a {value.type} to {places} places, which is 0 even of NULL in DuckDB,"
-        raise scope.session.source.unsupported(node, construct, "write 0")
+        construct = f"{name.upper()} of a {value.type} to {places} places"
+        raise scope.session.source.unsupported(node, construct, "write 0, which it is in DuckDB, even of NULL")
     return _round_exact(name, value, value.type, places)
 
 
@@ -98,7 +95,7 @@ def _round_double(node: exp.Expr, scope: Scope, name: str, value: Expr) -> Expr:
     if given is None:
         return _doubles(node, scope, f"{name}_double", value)
     places = number(given, scope, name.upper())
-    if places.type is None or places.type.kind not in _INTEGERS:
+    if places.type is None or not places.type.is_integer:
         hint = "write a whole number of places"
         raise scope.session.source.error(given, f"{name.upper()} to {an(places)}", hint)
     return replace(call(node, scope, f"{name}_places", DOUBLE, as_double(value), places), unrounded=False)
@@ -130,7 +127,7 @@ def _floor(node: exp.Expr, scope: Scope) -> Expr:
     only(scope.session.source, node, frozenset({"this"}), {})
     value = number(node.this, scope, name.upper())
     assert value.type is not None
-    if value.type.kind in _INTEGERS:
+    if value.type.is_integer:
         return as_double(value)
     if value.type == DOUBLE:
         return _doubles(node, scope, f"{name}_double", value)
@@ -224,12 +221,13 @@ _BIT_OPERATORS: dict[type[exp.Expr], str] = {
 @translates(*_BIT_OPERATORS)
 def _bits(node: exp.Expr, scope: Scope) -> Expr:
     name = _BIT_OPERATORS[type(node)]
-    left, right = (_integer(n, scope) for n in (node.this, node.expression))
+    left, right = with_literals([_integer(n, scope) for n in (node.this, node.expression)])
     type_ = common_type(left.type, right.type)
     assert type_ is not None
     if not name.startswith("shift"):
         return strict(name, type_, left, right)
-    return call(node, scope, name, type_, left, right, whole(_BITS[type_.kind]))
+    _refuse_unsigned(node, scope, type_)
+    return call(node, scope, name, type_, left, right, whole(SIGNED[type_.kind]))
 
 
 @translates(exp.BitwiseNot)
@@ -239,12 +237,18 @@ def _not(node: exp.Expr, scope: Scope) -> Expr:
         raise scope.session.source.unsupported(node, "~ next to another operator", "put it in parentheses: (~x)")
     inner = _integer(node.this, scope)
     assert inner.type is not None
+    _refuse_unsigned(node, scope, inner.type)
     return strict("-", inner.type, whole(-1), inner)
+
+
+def _refuse_unsigned(node: exp.Expr, scope: Scope, type_: Type) -> None:
+    if type_.kind not in SIGNED:
+        raise scope.session.source.unsupported(node, f"this operator of bits on {type_}", "cast it to BIGINT")
 
 
 def _integer(node: exp.Expr, scope: Scope) -> Expr:
     found = number(node, scope, "an operator of bits")
-    if found.type is None or found.type.kind not in _INTEGERS:
+    if found.type is None or not found.type.is_integer:
         raise scope.session.source.error(node, f"an operator of bits takes an integer, not {an(found)}", "cast it")
     return found
 

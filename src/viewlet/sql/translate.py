@@ -6,7 +6,14 @@ from dataclasses import dataclass, replace
 
 from viewlet.errors import TOO_DEEP, TOO_DEEP_HINT, SqlError
 from viewlet.program.trigger import Script
-from viewlet.sql import functions_number, functions_text, like, quantifiers  # noqa: F401  their rules register themselves
+from viewlet.sql import (  # noqa: F401  their rules register themselves
+    casts,
+    functions_number,
+    functions_text,
+    functions_time,
+    like,
+    quantifiers,
+)
 from viewlet.sql.define import Definitions, Step
 from viewlet.sql.derived import NewColumn
 from viewlet.sql.parse import Statement, only_changes, parse

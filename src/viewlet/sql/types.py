@@ -9,17 +9,33 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
+from typing import cast
 
 from viewlet.algebra.functions.calendar import EPOCH, MICROSECONDS_PER_DAY
 from viewlet.algebra.terms import Const, Op, Term, date, nearest_double, number, timestamp
 from viewlet.program.limits import unscaled_range
-from viewlet.schema import BIGINT, BITS, DATE, DOUBLE, INTEGER, SIGNED, TIMESTAMP, UNSIGNED, VARCHAR, Type, decimal
+from viewlet.schema import (
+    BIGINT,
+    BITS,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    SIGNED,
+    TIMESTAMP,
+    UNSIGNED,
+    VARCHAR,
+    Kind,
+    Type,
+    decimal,
+)
 from viewlet.sql.expr import Expr, constant, rounded, strict
 
 MAX_PRECISION = 38
 LONGEST_SHIFT = (dt.date.max - dt.date.min).days  # that a date can take and still be one
 # DuckDB's SUM of integers has 38 digits: for us a BIGINT, but a DECIMAL beside it has as many places as in DuckDB
 _WIDE = Type("BIGINT", MAX_PRECISION)
+# Only differences of timestamps and constants have it, never a column: a number of microseconds.
+INTERVAL = Type(cast(Kind, "INTERVAL"))
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)
 _TIMESTAMP = re.compile(_DATE.pattern + r"(?:[ T](\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?)?", re.ASCII)
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}  # of an integer by its bits

@@ -23,8 +23,6 @@ NODES: dict[type[exp.Expr], tuple[str, str]] = {
     ),
     exp.SimilarTo: ("SIMILAR TO", _BEFORE),
     exp.RegexpLike: ("a regular expression", _BEFORE),
-    exp.TryCast: ("TRY_CAST", "only casts that cannot fail work, and those are written CAST"),
-    exp.Interval: ("an INTERVAL on its own", "add it to a DATE or TIMESTAMP"),
     exp.Placeholder: ("a parameter", "write the value"),
     exp.Parameter: ("a parameter", "write the value"),
     exp.Distinct: (

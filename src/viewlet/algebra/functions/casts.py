@@ -103,7 +103,7 @@ def read_double(text: str) -> Number:
     digits, places, exponent = _numeral(text, "a DOUBLE")
     value = float(f"{digits}e{int(exponent or 0) - places}")
     if math.isinf(value):
-        raise OverflowError(f"{text!r} is beyond the greatest double")
+        raise ValueError(f"{text!r} is beyond the greatest double")
     return exact_double(value)
 
 

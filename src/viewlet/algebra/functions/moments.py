@@ -74,7 +74,7 @@ def midnight(day: int) -> int:
 def moment(microseconds: int) -> int:
     """A number as a TIMESTAMP."""
     if not _FIRST_DAY <= microseconds // MICROSECONDS_PER_DAY <= _LAST_DAY:
-        raise OverflowError("a timestamp is not in the years 1 to 9999")
+        raise ValueError("a timestamp is not in the years 1 to 9999")
     return microseconds
 
 

@@ -135,7 +135,7 @@ _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 def within(value: Number, low: Number, high: Number) -> Number:
     """A cast to a type that holds the numbers from ``low`` to ``high``."""
     if not low <= value <= high:
-        raise OverflowError("a number does not fit the type of a cast or a function")
+        raise ValueError("a number does not fit the type of a cast or a function")
     return value
 
 
@@ -170,7 +170,7 @@ def shift_left(value: int, by: int, bits: int) -> int:
     if value == 0:
         return 0
     if by >= bits or value >= 1 << (bits - 1 - by):
-        raise OverflowError("a number shifted to the left does not fit its type")
+        raise ValueError("a number shifted to the left does not fit its type")
     return value << by
 
 

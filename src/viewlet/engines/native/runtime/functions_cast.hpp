@@ -418,12 +418,26 @@ inline Text show_number(Texts& texts, i128 x, u32 scale, i64 places) {
     return texts.intern(room + at, sizeof room - at);
 }
 
-// The fewest digits that are read back as the same double, and the exponent of the first.
+// The next number of as many digits; false where it has more.
+inline bool take_next(char* text) {
+    char* at = text + strlen(text);
+    while (*--at != 'e') {
+    }
+    while (at-- > text) {
+        if (!casts::is_digit(*at)) continue;
+        if (*at != '9') return ++*at, true;
+        *at = '0';
+    }
+    return false;
+}
+
+// The fewest digits that are read back as the same double, and the exponent of the first. Above a power of two doubles
+// are farther apart than below: there the digits may be those next to the nearest.
 inline u32 shortest(double x, char* digits, i64& exponent) {
     char text[40];
     for (int places = 0; places <= 16; ++places) {
         snprintf(text, sizeof text, "%.*e", places, x);
-        if (strtod(text, nullptr) == x) break;
+        if (strtod(text, nullptr) == x || (take_next(text) && strtod(text, nullptr) == x)) break;
     }
     u32 count = 0;
     const char* at = text;
