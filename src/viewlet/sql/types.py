@@ -24,8 +24,8 @@ from viewlet.schema import (
     TIMESTAMP,
     UNSIGNED,
     VARCHAR,
-    Kind,
     Type,
+    TypeName,
     decimal,
 )
 from viewlet.sql.expr import Expr, constant, rounded, strict
@@ -35,7 +35,7 @@ LONGEST_SHIFT = (dt.date.max - dt.date.min).days  # that a date can take and sti
 # DuckDB's SUM of integers has 38 digits: for us a BIGINT, but a DECIMAL beside it has as many places as in DuckDB
 _WIDE = Type("BIGINT", MAX_PRECISION)
 # Only differences of timestamps and constants have it, never a column: a number of microseconds.
-INTERVAL = Type(cast(Kind, "INTERVAL"))
+INTERVAL = Type(cast(TypeName, "INTERVAL"))
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)
 _TIMESTAMP = re.compile(_DATE.pattern + r"(?:[ T](\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?)?", re.ASCII)
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}  # of an integer by its bits
