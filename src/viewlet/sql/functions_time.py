@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from viewlet.algebra.functions.calendar import MICROSECONDS_PER_DAY
 from viewlet.algebra.functions.moments import BARE_SPECIFIERS, PLAIN_SPECIFIERS
-from viewlet.algebra.terms import Const
+from viewlet.algebra.terms import Const, Op
 from viewlet.schema import BIGINT, DATE, DOUBLE, TIMESTAMP, VARCHAR, Type
 from viewlet.sql.expr import Expr, an, strict
 from viewlet.sql.expression import computed, expression, translates
@@ -185,7 +185,10 @@ def _extracted(node: exp.Expr, scope: Scope, part: str, at: Expr) -> Expr:
 
 
 def _of_interval(node: exp.Expr, scope: Scope, part: str, length: Expr) -> Expr:
-    """Of a difference of two timestamps, which has days and, below them, microseconds."""
+    """Of a difference of two timestamps, which has days and, below them, microseconds; a constant may have months."""
+    if not isinstance(length.term, Op) or length.term.name != "-":
+        hint = "take it of a difference: extract(epoch FROM t2 - t1)"
+        raise scope.session.source.unsupported(node, "a part of this INTERVAL", hint)
     if part == "epoch":
         return replace(strict("/", DOUBLE, length, whole(1_000_000)), unrounded=True)
     if part == "day":
