@@ -35,7 +35,7 @@ from viewlet.algebra.query import (
 )
 from viewlet.algebra.remembered import remembered
 from viewlet.algebra.rewrite import Rule, Trace, rewrite, rule
-from viewlet.algebra.terms import COMPARISONS, NULL, ONE_TERM, ZERO_TERM, Const, Op, Term, Var, free, op
+from viewlet.algebra.terms import COMPARISONS, NULL, ONE_TERM, TRUE, ZERO_TERM, Const, Op, Term, Var, free, op
 from viewlet.compiler.context import Context
 from viewlet.compiler.padding import is_padded, stay_whole
 
@@ -289,13 +289,23 @@ def unify_equality(q: Query, context: Context) -> Query | None:
         return None
     group, parts = product
     for f in parts:
-        match f:
-            case Compare("=", Var(x), Var(y)) if x != y:
-                rest = without(parts, f)
-                after = _equate(x, y, rest, group, context) or _equate(y, x, rest, group, context)
-                if after is not None:
-                    return after
+        x, y = _equal_variables(f)
+        if x != y:
+            rest = without(parts, f)
+            after = _equate(x, y, rest, group, context) or _equate(y, x, rest, group, context)
+            if after is not None:
+                return after
     return None
+
+
+def _equal_variables(f: Query) -> tuple[str, str]:
+    """x and y of [y = z], and of the test that they are equal or both NULL (IS NOT DISTINCT FROM)."""
+    match f:
+        case Compare("=", Var(x), Var(y)):
+            return x, y
+        case Compare("=", Op("coalesce", (Op("=", (Var(x), Var(y)) as pair), both)), right) if right == TRUE:
+            return (x, y) if both == op("and", *(op("is_null", side) for side in pair)) else ("", "")
+    return "", ""
 
 
 def _equate(x: str, y: str, rest: Query, group: frozenset[str], context: Context) -> Query | None:

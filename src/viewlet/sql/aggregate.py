@@ -11,6 +11,7 @@ from viewlet.algebra.query import Bind, Compare, Exists, Query, Value, join, out
 from viewlet.algebra.terms import NULL, ZERO_TERM, Term, Var, op
 from viewlet.program.trigger import End, Extreme
 from viewlet.schema import BIGINT, BOOLEAN, DOUBLE, Type
+from viewlet.sql.aliases import meant
 from viewlet.sql.expr import Expr, an, constant, divide, holds, loose, negation, rounded, variable
 from viewlet.sql.expression import expression, translates
 from viewlet.sql.scope import Field, Names, Scope
@@ -99,12 +100,11 @@ class GroupedScope(Scope):
     base: Scope | None = None
     grouping: Grouping | None = None
     keys: Mapping[Term, Expr] = field(default_factory=dict)
-    aliases: Mapping[str, exp.Expr] = field(default_factory=dict)
 
     def visible(self, node: exp.Column) -> Expr | None:
         found = self.own(node)
         if found is None:
-            return self._alias(node)
+            return meant(node, self)
         if found.expr.term in self.keys:
             return self.keys[found.expr.term]
         raise self._not_grouped(node, found)
@@ -122,10 +122,6 @@ class GroupedScope(Scope):
         assert self.grouping is not None
         assert self.base is not None
         return _aggregate(node, self.base, self.grouping)
-
-    def _alias(self, node: exp.Column) -> Expr | None:
-        meant = None if node.table else self.aliases.get(node.name.lower())
-        return expression(meant, self) if meant is not None else None
 
     def _not_grouped(self, node: exp.Column, found: Field) -> Exception:
         assert self.grouping is not None

@@ -12,6 +12,7 @@ from viewlet.algebra.query import outputs
 from viewlet.algebra.terms import FALSE, NULL, TRUE, ZERO_TERM, Const, Term, Var, can_fail, free, number, op
 from viewlet.errors import SqlError, UnsupportedError, shortened
 from viewlet.schema import BIGINT, BITS, BOOLEAN, DATE, DOUBLE, TIMESTAMP, Type
+from viewlet.sql.common_conjuncts import factored
 from viewlet.sql.derived import derived
 from viewlet.sql.equality import equal
 from viewlet.sql.expr import (
@@ -351,6 +352,10 @@ def _and(node: exp.Expr, scope: Scope) -> Expr:
 
 @translates(exp.Or)
 def _or(node: exp.Expr, scope: Scope) -> Expr:
+    assert isinstance(node, exp.Or)
+    if (found := factored(node)) is not None:
+        shared, rest = found
+        return conjunction([boolean(part, scope) for part in (*shared, *([rest] if rest is not None else []))])
     return disjunction([boolean(node.this, scope), boolean(node.expression, scope)])
 
 

@@ -15,6 +15,8 @@ from viewlet.sql.expr import Expr
 from viewlet.sql.parse import Statement
 from viewlet.sql.source import Source, did_you_mean
 
+Aliases = tuple[tuple[str, exp.Expr], ...]  # names of SELECT items, in order
+
 
 class Names:
     """Variables, each given once in a view: ``b.price``, then ``b.price_2``, …"""
@@ -100,6 +102,7 @@ class Scope:
     fields: tuple[Field, ...] = ()
     outer: Scope | None = None
     common: Mapping[str, CommonTable] = field(default_factory=dict)
+    aliases: Aliases = ()
 
     def adding(self, fields: tuple[Field, ...]) -> Scope:
         return replace(self, fields=self.fields + fields)
@@ -161,24 +164,8 @@ class Scope:
     def _not_a_column(self, node: exp.Column, tables: Collection[str]) -> tuple[str, str] | None:
         """What DuckDB knows by a plain name beside columns."""
         name = node.name.lower()
-        if _is_alias(node):
-            return f"the alias {name} in another expression", f"write out what {name} stands for"
         if name in tables:
             return f"a whole row ({name}) as a value", "name the columns"
         if name in ("rowid", "user", "session_user"):
             return name, "keep it as a column of its own"
         return None
-
-
-def _is_alias(node: exp.Column) -> bool:
-    """Whether a SELECT item before this place, or any of them for WHERE, is called so."""
-    query = node.find_ancestor(exp.Select)
-    part: exp.Expr = node
-    if query is None:
-        return False
-    while part.parent is not query and part.parent is not None:
-        part = part.parent
-    items = query.expressions
-    before = items[: items.index(part)] if part in items else items
-    known = part in items or isinstance(part, (exp.Where, exp.Having, exp.Group))
-    return known and any(isinstance(e, exp.Alias) and e.alias.lower() == node.name.lower() for e in before)

@@ -11,10 +11,11 @@ from viewlet.algebra.query import Query, join
 from viewlet.algebra.terms import Term
 from viewlet.errors import shortened
 from viewlet.sql.aggregate import GroupedScope, Grouping, bound
+from viewlet.sql.aliases import aliases_before, aliases_of, seeing
 from viewlet.sql.expr import Expr, rounded, variable
 from viewlet.sql.expression import boolean, expression, output
-from viewlet.sql.scope import Scope
-from viewlet.sql.source import did_you_mean
+from viewlet.sql.scope import Aliases, Scope
+from viewlet.sql.star import star_items
 from viewlet.sql.unsupported import only
 
 _AGGREGATES = (exp.Sum, exp.Count, exp.Avg, exp.Min, exp.Max)
@@ -67,19 +68,23 @@ def _has_aggregate(node: exp.Expr) -> bool:
 
 def plain_columns(tree: exp.Select, found: Block) -> tuple[OutputColumn, ...]:
     named = _select_list(tree, found.scope)
-    return tuple(OutputColumn(name, output(node, found.scope)) for name, node in named)
+    scopes = (seeing(found.scope, aliases_before(tree, node)) for _, node in named)
+    return tuple(OutputColumn(name, output(node, s)) for (name, node), s in zip(named, scopes, strict=True))
 
 
 def aggregation(tree: exp.Select, found: Block, at_top: bool = False) -> Aggregation:
     """``at_top``: the block is a view, not a part of one."""
     items = _select_list(tree, found.scope)
     grouping, keys = _grouping(tree, found, items)
-    aliases = {e.alias.lower(): e.this for e in tree.expressions if isinstance(e, exp.Alias)}
     base, grouping = found.scope, replace(grouping, at_top=at_top)
-    scope = GroupedScope(base.session, base.fields, base.outer, base.common, base, grouping, keys)
-    columns = tuple(OutputColumn(name, output(node, scope)) for name, node in items)
+    scope = GroupedScope(base.session, base.fields, base.outer, base.common, (), base, grouping, keys)
+
+    def knowing(aliases: Aliases) -> GroupedScope:
+        return replace(scope, aliases=aliases, base=seeing(base, aliases))
+
+    columns = tuple(OutputColumn(name, output(node, knowing(aliases_before(tree, node)))) for name, node in items)
     having = tree.args.get("having")
-    condition = boolean(having.this, replace(scope, aliases=aliases)) if having is not None else None
+    condition = boolean(having.this, knowing(aliases_of(tree))) if having is not None else None
     return Aggregation(grouping, columns, condition)
 
 
@@ -144,29 +149,7 @@ def _expanded(item: exp.Expr, scope: Scope, place: int) -> list[tuple[str, exp.E
         return [(item.alias.lower(), item.this)]
     star = item.this if isinstance(item, exp.Column) else item
     if isinstance(star, exp.Star):
-        return _star(item, star, scope)
+        return star_items(item, star, scope)
     if isinstance(item, exp.Column):
         return [(item.name.lower(), item)]
     return [(item.key if isinstance(item, _AGGREGATES) else f"column_{place}", item)]
-
-
-def _star(item: exp.Expr, star: exp.Star, scope: Scope) -> list[tuple[str, exp.Expr]]:
-    source = scope.session.source
-    only(
-        source,
-        star,
-        frozenset(),
-        {"except_": ("EXCLUDE", "name the columns"), "replace": ("REPLACE", "name the columns")},
-    )
-    table_name = item.table.lower() if isinstance(item, exp.Column) else ""
-    fields = [f for f in scope.fields if f.is_in(table_name)]
-    if not fields:
-        tables = sorted({f.table for f in scope.fields})
-        hint = did_you_mean(table_name, tables, f"the tables here are: {', '.join(tables) or 'none'}")
-        raise source.error(
-            item, f"there is no table {table_name} in this query" if table_name else "SELECT * without FROM", hint
-        )
-    nodes = [exp.column(f.name, table=f.table) for f in fields]
-    for node in nodes:
-        node.update_positions(star)
-    return [(f.name, node) for f, node in zip(fields, nodes, strict=True)]

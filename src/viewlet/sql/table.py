@@ -10,6 +10,7 @@ from sqlglot import exp
 from viewlet.algebra.query import Bind, Exists, Query, Rel, join, sum_
 from viewlet.errors import SqlError
 from viewlet.sql.aggregate import bound
+from viewlet.sql.aliases import aliases_of, seeing
 from viewlet.sql.ending import is_cut, without_ending
 from viewlet.sql.expr import holds, merge, rounded, variable
 from viewlet.sql.expression import boolean
@@ -109,7 +110,7 @@ def block(tree: exp.Select, outer: Scope) -> Block:
     scope = scope.adding(rows.fields)
     where = tree.args.get("where")
     if where is not None:
-        rows = rows.where(holds(boolean(where.this, scope)))
+        rows = rows.where(holds(boolean(where.this, seeing(scope, aliases_of(tree)))))
     return Block(without_rejected(rows.factors), scope)
 
 
