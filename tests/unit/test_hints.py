@@ -34,6 +34,11 @@ T = [(1, 1, "ab"), (1, 1, "ab"), (None, None, None), (2, None, "b"), (2, 2, None
 # what is refused, what its hint says to write, and that on these tables
 REWRITES = [
     (
+        "SELECT a, sum(b) AS n FROM r GROUP BY a QUALIFY rank() OVER (ORDER BY sum(b) DESC) <= 2",
+        "FROM (SELECT …) t QUALIFY …",
+        "SELECT a, n FROM (SELECT a, sum(b) AS n FROM r GROUP BY a) t QUALIFY rank() OVER (ORDER BY n DESC) <= 2",
+    ),
+    (
         "SELECT a, sum(b) OVER (PARTITION BY a) AS v FROM r",
         "(SELECT SUM(y.v) FROM t y WHERE y.k = x.k OR (y.k IS NULL AND x.k IS NULL))",
         "SELECT a, (SELECT sum(y.b) FROM r y WHERE y.a = x.a OR (y.a IS NULL AND x.a IS NULL)) AS v FROM r x",

@@ -10,6 +10,7 @@ from sqlglot import exp
 from viewlet.algebra.terms import Const
 from viewlet.sql.expression import expression
 from viewlet.sql.scope import Scope, Session
+from viewlet.sql.top import of_distinct_on
 from viewlet.sql.unsupported import only
 
 PARTS = ("order", "limit", "offset")
@@ -34,6 +35,8 @@ class Ending:
 def split(tree: exp.Expr, session: Session) -> tuple[exp.Expr, Ending]:
     """A query without parentheses and ending, and its ending."""
     ending = _ending(tree, session)
+    if isinstance(tree, exp.Select) and tree.args.get("distinct") and tree.args["distinct"].args.get("on"):
+        tree = of_distinct_on(tree, session)
     if isinstance(tree, exp.Subquery):
         only(session.source, tree, frozenset({"this", *PARTS}), {})
         inner, first = split(tree.this, session)

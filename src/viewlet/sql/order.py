@@ -20,6 +20,7 @@ from viewlet.sql.expression import expression
 from viewlet.sql.scope import Field, Names, Scope, Session
 from viewlet.sql.select_list import Item, OutputColumn, written_items
 from viewlet.sql.table import block
+from viewlet.sql.top import split_qualify
 
 _CLOSED = (exp.Query, exp.SubqueryPredicate)
 _NOT_SELECTED = "select it too, or order by a column that is selected"
@@ -35,7 +36,7 @@ class Wanted:
 
 def with_order_items(tree: exp.Select, ending: Ending, session: Session) -> tuple[exp.Select, list[Wanted], int]:
     """The query with a SELECT item for each term of its ORDER BY, and how many items of it are shown: the first."""
-    scope = block(tree, Scope(replace(session, names=Names()))).scope
+    scope = block(split_qualify(tree)[0], Scope(replace(session, names=Names()))).scope
     items, added = written_items(tree, scope), list[exp.Expr]()
     found = list[Wanted]()
     for node in ending.order:

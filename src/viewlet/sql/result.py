@@ -109,7 +109,7 @@ def _is_equality(f: Compare, column: str, key: str) -> bool:
 def _general(session: Session, tree: exp.Expr) -> Translated:
     """Any query as a bag of rows whose columns are all variables."""
     session = replace(session, names=Names())
-    distinct = is_distinct(tree, session) if isinstance(tree, exp.Select) else _is_union(tree)
+    distinct = is_distinct(tree) if isinstance(tree, exp.Select) else _is_union(tree)
     if distinct:
         tree = tree.copy()
         tree.set("distinct", None)

@@ -21,12 +21,16 @@ from viewlet.sql.scope import CommonTable, Field, Names, Scope, Session
 from viewlet.sql.select_list import Aggregation, Block, OutputColumn, aggregation, is_aggregating, plain_columns
 from viewlet.sql.sets import set_operation
 from viewlet.sql.source import did_you_mean
+from viewlet.sql.top import first_rows, split_qualify, with_qualify
 from viewlet.sql.unsupported import only
 from viewlet.sql.values import written_rows
 
 _SELECT_PARTS = frozenset({"expressions", "from_", "joins", "where", "group", "having", "distinct", "with_"})
 SELECT_HINTS = {
-    "qualify": ("QUALIFY", "a view keeps every row: choose when you read it"),
+    "qualify": (
+        "QUALIFY",
+        "give the rows a subquery of their own: FROM (SELECT …) t QUALIFY …",
+    ),
     "windows": ("WINDOW", "write OVER where it is used"),
     "sample": ("SAMPLE", "a view keeps every row: sample when you read it"),
 }
@@ -65,22 +69,21 @@ def table(tree: exp.Expr, scope: Scope) -> Table:
     raise scope.session.source.unsupported(tree, tree.key.upper(), "write SELECT … FROM …")
 
 
-def is_distinct(tree: exp.Select, session: Session) -> bool:
-    clause = tree.args.get("distinct")
-    if clause is not None and clause.args.get("on"):
-        hint = "a view keeps every row: choose when you read it"
-        session.source.refuse(session.source.unsupported(clause, "DISTINCT ON", hint, "DISTINCT"))
-    return clause is not None
+def is_distinct(tree: exp.Select) -> bool:
+    return tree.args.get("distinct") is not None
 
 
 def _select(tree: exp.Select, scope: Scope) -> Table:
+    tree, condition = split_qualify(tree)
     found = block(tree, scope)
     if is_aggregating(tree):
         rows = _grouped_table(aggregation(tree, found), scope.session.names)
     else:
         columns = plain_columns(tree, found)
         rows = Table(merge([found.factors, *(c.expr.binds for c in columns)]), tuple(map(_settled, columns)))
-    return rows.distinct(scope.session.names) if is_distinct(tree, scope.session) else rows
+        if condition is not None:
+            rows = Table(*first_rows(condition, found, columns, scope.session.names))
+    return rows.distinct(scope.session.names) if is_distinct(tree) else rows
 
 
 def _settled(column: OutputColumn) -> OutputColumn:
@@ -103,7 +106,7 @@ def _grouped_table(found: Aggregation, names: Names) -> Table:
 
 
 def block(tree: exp.Select, outer: Scope) -> Block:
-    source = outer.session.source
+    source, tree = outer.session.source, with_qualify(tree)
     only(source, tree, _SELECT_PARTS, SELECT_HINTS)
     scope = Scope(outer.session, (), outer.outer, with_common(tree, outer))
     rows = _from(tree, scope)
