@@ -86,8 +86,8 @@ class Door:
         import duckdb
 
         types = {column.name: column.type for column in self.given.columns}
-        inputs = ", ".join(f'CAST("{name}" AS {types[name]}) AS "{name}"' for name in read.column_names)
-        derived = ", ".join(f'CAST({c.derived} AS {c.type}) AS "{c.name}"' for c in self.relation.derived)
+        inputs = ", ".join(f"CAST({_quoted(name)} AS {types[name]}) AS {_quoted(name)}" for name in read.column_names)
+        derived = ", ".join(f"CAST({c.derived} AS {c.type}) AS {_quoted(c.name)}" for c in self.relation.derived)
         try:
             connection().register("arrived", read)
             found = connection().sql(f"SELECT {derived} FROM (SELECT {inputs} FROM arrived)").to_arrow_table()
@@ -131,6 +131,10 @@ class Door:
         values = ", ".join(f"{name} {column[first].as_py()!r}" for name, column in _columns(read))
         message = f"{first_line(error)} ({values})"
         return DataError(message, relation=self.relation.name, row=first, value=values)
+
+
+def _quoted(name: str) -> str:
+    return exp.to_identifier(name, quoted=True).sql("duckdb")
 
 
 def _columns(table: pa.Table) -> Iterable[tuple[str, pa.ChunkedArray]]:

@@ -80,10 +80,12 @@ def first_line(error: Exception) -> str:
 
 @cache
 def not_of_the_row() -> frozenset[str]:
-    """The functions whose value depends on more than their arguments: on the clock, on chance, on the session."""
+    """The functions whose value depends on more than their arguments: on the clock, on chance, on other rows."""
     listed = connection().execute(
-        "SELECT DISTINCT function_name FROM duckdb_functions() "
-        "WHERE function_type IN ('macro', 'table_macro') OR (function_type = 'scalar' AND stability <> 'CONSISTENT')"
+        "SELECT function_name FROM duckdb_functions() GROUP BY function_name "
+        "HAVING bool_or(function_type IN ('macro', 'table_macro')) "
+        "OR bool_or(function_type = 'scalar' AND stability <> 'CONSISTENT') "
+        "OR (bool_or(function_type = 'aggregate') AND NOT bool_or(function_type = 'scalar'))"
     )
     names = {name for (name,) in listed.fetchall()}
     return frozenset(name for name in names if not name.startswith(_HARMLESS)) | _KEYWORDS

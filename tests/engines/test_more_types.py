@@ -112,6 +112,27 @@ def test_what_does_not_fit_is_refused(engine: viewlet.database.EngineName) -> No
     assert sorted(db.view("shown").df()["t"].tolist()) == [-127, -127, 1, 1]
 
 
+def test_functions_take_them_as_duckdb_does() -> None:
+    items = "round(ut, -1) AS a, trunc(us) AS b, repeat('x', t) AS c, substring('abc', ut) AS d, t % 3 AS e"
+    select = f"SELECT {items}, s // 2 AS f, greatest(t, 1) AS g, nullif(us, 1) AS h, least(ut, s) AS i FROM r"
+    assert typed(select) == described(select)
+    case = Case(SCHEMA, f"CREATE MATERIALIZED VIEW v AS {select};", {"v": select}, events())
+    agree(case, [("python", "optimized")])["v"].check()
+
+
+def test_an_aggregate_is_no_function_of_a_row() -> None:
+    with duckdb.connect() as connection:
+        listed = connection.execute("SELECT function_name FROM duckdb_functions() WHERE function_type = 'aggregate'")
+        names = sorted({name for (name,) in listed.fetchall() if name.isidentifier()})
+    assert "product" in names
+    for name in names:
+        try:
+            program = viewlet.compile(f"{SCHEMA} CREATE MATERIALIZED VIEW v AS SELECT {name}(i) AS x FROM r")
+        except viewlet.SqlError:
+            continue
+        assert not program.relation("r").derived, name
+
+
 def test_spark_has_two_integers() -> None:
     with pytest.raises(viewlet.Error, match=r"r\.t is a TINYINT: on Spark declare INTEGER or BIGINT"):
         pipeline_of(SCHEMA + "CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM r", 1, "optimized", "sql")

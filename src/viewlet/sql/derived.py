@@ -69,7 +69,11 @@ def derived(node: exp.Expr, scope: Scope) -> Expr | None:
         origins = [_origin(column, scope) for column in columns]
     except SqlError:  # what is wrong with an argument is told beside what is wrong with the function
         return None
-    text = _text(node, scope, {id(c): f'"{o.name}"' for c, o in zip(columns, origins, strict=True)})
+    text = _text(
+        node,
+        scope,
+        {id(c): exp.to_identifier(o.name, quoted=True).sql("duckdb") for c, o in zip(columns, origins, strict=True)},
+    )
     type_ = None if text is None or _depends_on_more(text) else _type(node, scope, text, origins)
     if text is None or type_ is None:
         return None

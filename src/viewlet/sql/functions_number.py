@@ -13,7 +13,7 @@ from viewlet.algebra.functions.numbers import MOST_PLACES
 from viewlet.algebra.query import Compare
 from viewlet.algebra.terms import NULL, ZERO_TERM, Const, op
 from viewlet.algebra.terms import number as constant_number
-from viewlet.schema import BIGINT, DOUBLE, INTEGER, SIGNED, VARCHAR, Type, decimal
+from viewlet.schema import BIGINT, DOUBLE, INTEGER, SIGNED, UNSIGNED, VARCHAR, Type, decimal
 from viewlet.sql.expr import Expr, an, constant, divide, loose, rounded, strict
 from viewlet.sql.expression import boolean, expression, refuse_rounding, translates, unified
 from viewlet.sql.functions import call, number, whole_constant
@@ -87,7 +87,8 @@ def _round(node: exp.Expr, scope: Scope) -> Expr:
     if value.type.kind == "DECIMAL" and -places > value.type.precision - value.type.scale:
         construct = f"{name.upper()} of a {value.type} to {places} places"
         raise scope.session.source.unsupported(node, construct, "write 0, which it is in DuckDB, even of NULL")
-    return _round_exact(name, value, value.type, places)
+    is_wider = name == "round" and value.type.kind in UNSIGNED  # 255 becomes 260
+    return _round_exact(name, value, BIGINT if is_wider else value.type, places)
 
 
 def _round_double(node: exp.Expr, scope: Scope, name: str, value: Expr) -> Expr:

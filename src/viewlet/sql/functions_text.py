@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from sqlglot import exp
@@ -76,6 +76,8 @@ def argument(node: exp.Expr, scope: Scope, wanted: Wanted) -> Expr:
         return _text(node, scope, found)
     if found.type is None:
         return convert(found, BIGINT)
+    if found.type.is_integer and found.type != BIGINT:  # DuckDB casts the others as well
+        found = replace(found, type=BIGINT if found.type.kind == "UINTEGER" else INTEGER)
     if found.type not in _INTEGERS[wanted]:
         raise _mismatch(node, scope, found, str(_INTEGERS[wanted][-1]))
     return _offset(found) if wanted == "offset" else found
