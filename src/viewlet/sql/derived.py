@@ -72,7 +72,7 @@ def derived(node: exp.Expr, scope: Scope) -> Expr | None:
     text = _text(
         node,
         scope,
-        {id(c): exp.to_identifier(o.name, quoted=True).sql("duckdb") for c, o in zip(columns, origins, strict=True)},
+        {id(c): o.quoted for c, o in zip(columns, origins, strict=True)},
     )
     type_ = None if text is None or _depends_on_more(text) else _type(node, scope, text, origins)
     if text is None or type_ is None:
@@ -112,6 +112,10 @@ class _Origin:
     atom: Rel | None
     name: str
     type: str
+
+    @property
+    def quoted(self) -> str:
+        return exp.to_identifier(self.name, quoted=True).sql("duckdb")
 
 
 def _origin(column: exp.Column, scope: Scope) -> _Origin:
@@ -168,7 +172,7 @@ def _type(node: exp.Expr, scope: Scope, text: str, origins: Sequence[_Origin]) -
     """What DuckDB says that the expression is. None: it knows no such function, or we have no such type."""
     import duckdb
 
-    inputs = ", ".join(sorted({f'CAST(NULL AS {o.type}) AS "{o.name}"' for o in origins}))
+    inputs = ", ".join(sorted({f"CAST(NULL AS {o.type}) AS {o.quoted}" for o in origins}))
     try:
         (found,) = connection().sql(f"SELECT {text} AS derived FROM (SELECT {inputs}) arrived").types
     except duckdb.CatalogException:
