@@ -15,11 +15,8 @@ CREATE STREAM asks (t DOUBLE, id BIGINT NOT NULL, price DECIMAL(10,2));
 """
 
 UNSUPPORTED_QUERIES = [
-    ("SELECT ‸stddev(price) FROM bids", "the aggregate STDDEV"),
-    ("SELECT ‸sum(price) FILTER (WHERE id > 1) FROM bids", "FILTER"),
-    ("SELECT count(DISTINCT ‸id, price) FROM bids", "DISTINCT with several arguments"),
+    ("SELECT ‸median(price) FROM bids", "the aggregate MEDIAN"),
     ("SELECT sum(‸*) FROM bids", "* in an expression"),
-    ("SELECT sum(‸id ORDER BY t) FROM bids", "ORDER BY in an aggregate"),
     ("SELECT ‸sum(price) OVER () FROM bids", "a window function (OVER)"),
     ("SELECT id FROM bids ‸QUALIFY dense_rank() OVER (ORDER BY t) = 1", "this QUALIFY"),
     ("SELECT id FROM bids GROUP BY id ‸QUALIFY row_number() OVER (ORDER BY id) = 1", "QUALIFY"),
@@ -37,10 +34,12 @@ UNSUPPORTED_QUERIES = [
     ("SELECT id FROM bids UNION ALL SELECT id FROM asks ORDER BY ‸t", "ORDER BY what the rows do not show"),
     ("SELECT id, s FROM bids ORDER BY ‸s COLLATE nocase", "COLLATE"),
     ("SELECT ‸DISTINCT ON (1) id, price FROM bids", "DISTINCT ON with anything but expressions over FROM"),
-    ("SELECT id, sum(price) FROM bids GROUP BY ‸ROLLUP (id)", "ROLLUP"),
-    ("SELECT id, sum(price) FROM bids GROUP BY ‸CUBE (id)", "CUBE"),
-    ("SELECT id, sum(price) FROM bids GROUP BY GROUPING SETS ((‸id), ())", "GROUPING SETS"),
-    ("SELECT ‸id, sum(price) FROM bids GROUP BY ALL", "GROUP BY ALL"),
+    (
+        "SELECT id FROM bids GROUP ‸BY CUBE (id, price, t, id + 1, id + 2, id + 3, id + 4)",
+        "GROUP BY with 128 grouping sets",
+    ),
+    ("SELECT ‸first(id ORDER BY price, t) FROM bids", "FIRST with several expressions in ORDER BY"),
+    ("SELECT ‸list(id) FROM bids", "the aggregate LIST"),
     ("WITH ‸RECURSIVE q AS (SELECT 1 AS a) SELECT a FROM q", "WITH RECURSIVE"),
     ("SELECT ‸nosuch(s) FROM bids", "the function NOSUCH"),
     ("SELECT ‸frobnicate(s) FROM bids", "the function FROBNICATE"),
@@ -85,7 +84,6 @@ UNSUPPORTED_QUERIES = [
     ("SELECT DATE ‸'9999-12-01' + INTERVAL '1' MONTH FROM bids", "a date that is not between the years 1 and 9999"),
     ("SELECT id AS a, ‸t AS a FROM bids", "the name a for two columns"),
     ("SELECT ‸bids AS b FROM bids", "a whole row (bids) as a value"),
-    ("SELECT ‸sum(id > 1) FROM bids", "SUM of a BOOLEAN"),
     ("SELECT d + INTERVAL ‸'1' FORTNIGHT FROM bids", "INTERVAL with the unit FORTNIGHT"),
     ("SELECT d FROM bids WHERE d > d + INTERVAL ‸'1 d ago'", "INTERVAL '1 d ago'"),
     ("SELECT d + INTERVAL ‸'1 day 02:03' FROM bids", "INTERVAL '1 day 02:03'"),

@@ -211,20 +211,11 @@ REFUSED = [
     ("SELECT k, ‸max(a) + max(s) AS m FROM r GROUP BY k", SqlError, "cannot compute", "numbers"),
     ("SELECT ‸sum(s) AS m FROM r", SqlError, "SUM takes a number", "numeric"),
     ("SELECT ‸min() AS m FROM r", SqlError, "MIN takes one argument", "MIN(x)"),
-    ("SELECT min(a, ‸3) AS m FROM r", UnsupportedError, "MIN with several arguments", "one argument"),
+    ("SELECT min(a, ‸3) AS m FROM r", UnsupportedError, "MIN with several arguments", "MIN(x)"),
     ("SELECT max(‸*) AS m FROM r", UnsupportedError, "* in an expression", "columns"),
     ("SELECT ‸max(a) OVER () AS m FROM r", UnsupportedError, "a window function", "(SELECT SUM(y.v) FROM t y WHERE"),
-    ("SELECT ‸min(a) FILTER (WHERE b > 1) AS m FROM r", UnsupportedError, "FILTER", "CASE WHEN"),
     ("SELECT (SELECT max(‸r.a) FROM r q) AS m FROM r", UnsupportedError, "of the outer query only", "own FROM"),
-    (
-        "SELECT k FROM r WHERE s = (SELECT ‸max(s) FROM r)",
-        UnsupportedError,
-        "MAX of a VARCHAR anywhere but",
-        "a view of its own",
-    ),
-    ("SELECT DISTINCT ‸min(s) AS m FROM r GROUP BY k", UnsupportedError, "MIN of a VARCHAR anywhere but", "DISTINCT"),
-    ("SELECT q.m FROM (SELECT ‸min(s) AS m FROM r) q", UnsupportedError, "MIN of a VARCHAR anywhere but", "own"),
-    ("SELECT ‸stddev(a) AS m FROM r", UnsupportedError, "the aggregate STDDEV", "MIN and MAX"),
+    ("SELECT ‸median(a) AS m FROM r", UnsupportedError, "the aggregate MEDIAN", "ARG_MAX"),
 ]
 
 
@@ -238,11 +229,3 @@ def test_what_is_refused(query: str, kind: type[SqlError], message: str, hint: s
     assert message in error.message
     assert hint in error.hint
     assert (error.line, error.column) == (2, len(before.splitlines()[1]) + 1)
-
-
-def test_a_view_over_one_with_a_text_extreme_is_refused_where_that_stands() -> None:
-    script = f"{STREAM}CREATE MATERIALIZED VIEW v AS SELECT k, max(s) AS m FROM r GROUP BY k;\n"
-    assert translate(script).results
-    with pytest.raises(UnsupportedError) as caught:
-        translate(f"{script}CREATE MATERIALIZED VIEW w AS SELECT m FROM v;")
-    assert (caught.value.line, caught.value.column) == (2, len("CREATE MATERIALIZED VIEW v AS SELECT k, m"))

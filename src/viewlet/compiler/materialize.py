@@ -57,6 +57,11 @@ def is_scalar(f: Query) -> bool:
     return isinstance(f, (Value, Compare)) or (isinstance(f, Bind) and not relations(f) and not reads_update(f))
 
 
+def is_domain(f: Query) -> bool:
+    """The keys that an event is about, which its parameters alone say."""
+    return isinstance(f, Exists) and not relations(f) and not reads_update(f)
+
+
 def is_nested(f: Query) -> bool:
     """A part that is not linear in the relations or the update it reads."""
     if is_padded(f):
@@ -279,7 +284,7 @@ def input_variables(q: Query, context: Context) -> Query | None:
         return None
     group, parts = monomial(q, context)
     given = all_outputs(parts)
-    pulled = [f for f in parts if is_scalar(f) and not inputs(f) <= given]
+    pulled = [f for f in parts if (is_scalar(f) or is_domain(f)) and not inputs(f) <= given]
     if not pulled:
         return None
     pulled = dependents(pulled, parts)

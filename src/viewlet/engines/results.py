@@ -40,7 +40,8 @@ def _environments(result: Result, read: Reader, key: Mapping[str, Scalar]) -> It
     ends = [(e.var, _ends(e, read, key)) for e in result.extremes]
     for weight, env in _keys(result, read, key):
         env |= {name: scalar(q, frozenset(env))(env, read) for name, q in result.lookups}
-        env |= {name: end(env) for name, end in ends}
+        for name, end in ends:
+            env[name] = end(env)
         if result.having is None or evaluate_term(result.having, env) is True:
             yield weight, env
 

@@ -111,6 +111,7 @@ class Extreme:
 
     ``query`` gives ``key`` and some of the result's key variables; its multiplicities count rows. The group has the
     keys whose multiplicity is not 0 where those variables agree with the row, and ``var`` is NULL where it has none.
+    One of the variables may be that of an earlier extreme: ARG_MAX(x, y) is the least x under the greatest y.
     An insert or delete changes only the count; a read looks at one end. NULL is never a key.
     """
 

@@ -78,8 +78,10 @@ def _verify_result(result: Result, program: Program) -> None:
         verify(query, "statement", where=f"{where}, lookup {name}")
         _verify_reads(query, f"{where}, lookup {name}", program)
         _within(f"{where}, lookup {name}", outputs(query), keys)
+    earlier = keys
     for extreme in result.extremes:
-        _verify_extreme(extreme, keys, f"{where}, {extreme.end} {extreme.var}", program)
+        _verify_extreme(extreme, earlier, f"{where}, {extreme.end} {extreme.var}", program)
+        earlier |= {extreme.var}
     found = (*(name for name, _ in result.lookups), *(extreme.var for extreme in result.extremes))
     _distinct(f"{where}: variable", (*keys, *found))
     known = keys | set(found)
@@ -94,7 +96,7 @@ def _verify_result(result: Result, program: Program) -> None:
 
 
 def _verify_extreme(extreme: Extreme, keys: frozenset[str], where: str, program: Program) -> None:
-    """The query gives the key, which is no key of the row, and besides it only keys of the row."""
+    """The query gives the key, which is no key of the row, and besides it only keys of the row and earlier extremes."""
     verify(extreme.query, "statement", where=where)
     _verify_reads(extreme.query, where, program)
     _within(where, frozenset({extreme.key}), outputs(extreme.query))

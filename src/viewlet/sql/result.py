@@ -72,9 +72,8 @@ def _lookups(found: Aggregation) -> tuple[tuple[str, Query], ...] | None:
     result = [(var, q) for q, var in found.grouping.lookups.items()]
     exprs = [c.expr for c in found.columns] + ([found.having] if found.having is not None else [])
     for bind in dict.fromkeys(b for e in exprs for b in e.binds):
-        assert isinstance(bind, Bind)
-        closed = _closed(bind.query, frozenset(found.grouping.keys))
-        if closed is None:
+        closed = _closed(bind.query, frozenset(found.grouping.keys)) if isinstance(bind, Bind) else None
+        if closed is None or not isinstance(bind, Bind):
             return None
         result.append((bind.var, closed))
     return tuple(result)

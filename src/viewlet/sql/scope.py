@@ -139,9 +139,13 @@ class Scope:
         """A whole expression that this scope has a name for (a GROUP BY expression)."""
         return None
 
-    def aggregate(self, node: exp.AggFunc) -> Expr:
+    def aggregate(self, node: exp.AggFunc, condition: exp.Expr | None = None) -> Expr:
         hint = "aggregates stand in SELECT and HAVING, not inside one another; else write a subquery: (SELECT …)"
         raise self.session.source.error(node, f"{node.key.upper()} cannot stand here", hint)
+
+    def grouping_bits(self, node: exp.Expr) -> Expr:
+        hint = "GROUPING stands in SELECT and HAVING of a query with GROUP BY"
+        raise self.session.source.error(node, "GROUPING cannot stand here", hint)
 
     def _unknown(self, node: exp.Column) -> Exception:
         levels: list[Scope] = []

@@ -10,18 +10,14 @@ from sqlglot import exp
 from viewlet.algebra.query import Query, join
 from viewlet.algebra.terms import Term
 from viewlet.errors import shortened
-from viewlet.sql.aggregate import GroupedScope, Grouping, bound
+from viewlet.sql.aggregate import GroupedScope, Grouping, Keys, bound
 from viewlet.sql.aliases import aliases_before, aliases_of, seeing
 from viewlet.sql.expr import Expr, rounded, variable
 from viewlet.sql.expression import boolean, expression, output
+from viewlet.sql.grouping_sets import GROUP_HINTS, expanded, grouping_sets
 from viewlet.sql.scope import Aliases, Scope
 from viewlet.sql.star import star_items
 from viewlet.sql.unsupported import only
-
-_AGGREGATES = (exp.Sum, exp.Count, exp.Avg, exp.Min, exp.Max)
-_GROUP_HINTS = {
-    "all": ("GROUP BY ALL", "name the columns: GROUP BY a, b"),
-}
 
 
 @dataclass(frozen=True)
@@ -77,7 +73,7 @@ def aggregation(tree: exp.Select, found: Block, at_top: bool = False) -> Aggrega
     items = _select_list(tree, found.scope)
     grouping, keys = _grouping(tree, found, items)
     base, grouping = found.scope, replace(grouping, at_top=at_top)
-    scope = GroupedScope(base.session, base.fields, base.outer, base.common, (), base, grouping, keys)
+    scope = GroupedScope(base.session, base.fields, base.outer, base.common, (), base, grouping, keys, dict(items))
 
     def knowing(aliases: Aliases) -> GroupedScope:
         return replace(scope, aliases=aliases, base=seeing(base, aliases))
@@ -88,18 +84,30 @@ def aggregation(tree: exp.Select, found: Block, at_top: bool = False) -> Aggrega
     return Aggregation(grouping, columns, condition)
 
 
-def _grouping(tree: exp.Select, found: Block, items: list[tuple[str, exp.Expr]]) -> tuple[Grouping, dict[Term, Expr]]:
-    session, clause = found.scope.session, tree.args.get("group")
+def _grouping(tree: exp.Select, found: Block, items: list[tuple[str, exp.Expr]]) -> tuple[Grouping, Keys]:
+    """One set of keys is columns of the product itself; several are :func:`expanded`."""
+    session, sets = found.scope.session, _sets(tree, found.scope, items)
+    translated = [[expression(node, found.scope) for node in nodes] for nodes in sets]
+    if len(sets) > 1:
+        return expanded(session.names, join(*found.factors), translated)
     product, keys, variables = join(*found.factors), dict[Term, Expr](), list[str]()
-    if clause is not None:
-        only(session.source, clause, frozenset({"expressions"}), _GROUP_HINTS)
-    for node in clause.expressions if clause is not None else ():
-        key = expression(_group_item(node, found.scope, items), found.scope)
+    for key in translated[0]:
         product = join(product, *key.binds)
         var, product = bound(session.names, product, rounded(key).term, "key")
         keys[key.term] = variable(var, key.type, key.nullable)
         variables.append(var)
-    return Grouping(session.names, tuple(variables), (product,), clause is not None), keys
+    return Grouping(session.names, tuple(variables), (product,), bool(variables)), Keys(keys)
+
+
+def _sets(tree: exp.Select, scope: Scope, items: list[tuple[str, exp.Expr]]) -> list[list[exp.Expr]]:
+    """The grouping sets of a GROUP BY, in which positions and aliases mean SELECT items."""
+    clause, source = tree.args.get("group"), scope.session.source
+    if clause is None:
+        return [[]]
+    only(source, clause, frozenset({"expressions", "all"}), GROUP_HINTS)
+    if clause.args.get("all"):
+        return [[node for _, node in items if not _has_aggregate(node) and node.find(exp.Column)]]
+    return [[_group_item(node, scope, items) for node in nodes] for nodes in grouping_sets(source, clause)]
 
 
 def _group_item(node: exp.Expr, scope: Scope, items: list[tuple[str, exp.Expr]]) -> exp.Expr:
@@ -152,4 +160,12 @@ def _expanded(item: exp.Expr, scope: Scope, place: int) -> list[tuple[str, exp.E
         return star_items(item, star, scope)
     if isinstance(item, exp.Column):
         return [(item.name.lower(), item)]
-    return [(item.key if isinstance(item, _AGGREGATES) else f"column_{place}", item)]
+    return [(_called(item, scope) or f"column_{place}", item)]
+
+
+def _called(item: exp.Expr, scope: Scope) -> str:
+    """The name of an aggregate as it is written, in small letters."""
+    while isinstance(item, (exp.Filter, exp.IgnoreNulls)):
+        item = item.this
+    name = scope.session.source.called(item) if isinstance(item, exp.AggFunc) else None
+    return name.text.lower() if name is not None else ""

@@ -10,6 +10,7 @@ from sqlglot import exp
 from viewlet.algebra.query import Bind, Compare, Exists, Join, Query, Sum, children, inputs, join, outputs, sum_
 from viewlet.algebra.terms import NULL, TRUE, ZERO_TERM, Var, free, op
 from viewlet.schema import BOOLEAN
+from viewlet.sql.aggregate import aggregate_factors
 from viewlet.sql.ending import without_ending, without_first
 from viewlet.sql.expr import (
     Expr,
@@ -86,9 +87,7 @@ def _determined(f: Query, known: frozenset[str]) -> Iterator[str]:
 
 def _aggregate_value(tree: exp.Select, found: Block) -> Expr:
     parts = aggregation(tree, found)
-    value, names = parts.columns[0].expr, found.scope.session.names
-    queries = names.apart(parts.grouping.lookups) if parts.grouping.lookups else []
-    binds = tuple(Bind(var, q) for var, q in zip(parts.grouping.lookups.values(), queries, strict=True))
+    value, binds = parts.columns[0].expr, aggregate_factors(parts.grouping)
     if parts.having is not None:
         value = loose(op("case", parts.having.term, value.term, NULL), value.type, True, [parts.having, value])
     return replace(value, binds=merge([binds, value.binds]))

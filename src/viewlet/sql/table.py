@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from viewlet.algebra.query import Bind, Exists, Query, Rel, join, sum_
+from viewlet.algebra.query import Exists, Query, Rel, join, sum_
 from viewlet.errors import SqlError
-from viewlet.sql.aggregate import bound
+from viewlet.sql.aggregate import aggregate_factors, bound
 from viewlet.sql.aliases import aliases_of, seeing
 from viewlet.sql.ending import is_cut, without_ending
 from viewlet.sql.expr import holds, merge, rounded, variable
@@ -94,9 +94,8 @@ def _settled(column: OutputColumn) -> OutputColumn:
 def _grouped_table(found: Aggregation, names: Names) -> Table:
     """Exists(Sum_g(inner)) ⋈ (s := Sum_g(inner′ ⋈ value)) …: each copy of inner has its own locals and shares g."""
     grouping = found.grouping
-    rows, *queries = names.apart([grouping.rows, *grouping.lookups], grouping.keys)
-    groups = (Exists(rows),) if grouping.grouped else ()
-    sums = tuple(Bind(var, q) for var, q in zip(grouping.lookups.values(), queries, strict=True))
+    groups = (grouping.groups,) if grouping.grouped else ()
+    sums = aggregate_factors(grouping, grouping.groups)
     having = holds(found.having) if found.having is not None else ()
     binds = merge(c.expr.binds for c in found.columns)
     return Table(merge([groups, sums, having, binds]), tuple(map(_settled, found.columns)))

@@ -12,6 +12,8 @@ from viewlet.sql import (  # noqa: F401  their rules register themselves
     functions_text,
     functions_time,
     like,
+    moments,
+    picks,
     quantifiers,
 )
 from viewlet.sql.define import Definitions, Step

@@ -7,7 +7,7 @@ from sqlglot import exp
 from viewlet.errors import SqlError
 from viewlet.sql.source import Source
 
-_AGGREGATES = "the aggregates are SUM, COUNT, AVG, MIN and MAX"
+_AGGREGATES = "the aggregates are SUM, COUNT, AVG, MIN, MAX, BOOL_AND, VARIANCE, ARG_MAX, FIRST and their like"
 _BEFORE = "compute it before the insert, as a column of its own"
 _PARTS = "the parts of a query are WITH, SELECT, FROM, WHERE, GROUP BY, HAVING and UNION ALL"
 NODES: dict[type[exp.Expr], tuple[str, str]] = {
@@ -16,23 +16,10 @@ NODES: dict[type[exp.Expr], tuple[str, str]] = {
         "for SUM(v) OVER (PARTITION BY k) write "
         "(SELECT SUM(y.v) FROM t y WHERE y.k = x.k OR (y.k IS NULL AND x.k IS NULL))",
     ),
-    exp.Filter: (
-        "FILTER",
-        "put the condition inside: SUM(CASE WHEN condition THEN x END), "
-        "or COUNT(CASE WHEN condition THEN 1 END) for COUNT(*)",
-    ),
     exp.SimilarTo: ("SIMILAR TO", _BEFORE),
     exp.RegexpLike: ("a regular expression", _BEFORE),
     exp.Placeholder: ("a parameter", "write the value"),
     exp.Parameter: ("a parameter", "write the value"),
-    exp.Distinct: (
-        "DISTINCT with several arguments",
-        "count the rows of a subquery: SELECT COUNT(*) FROM (SELECT DISTINCT a, b FROM …) t",
-    ),
-    exp.Rollup: ("ROLLUP", "write one view for each level"),
-    exp.Cube: ("CUBE", "write one view for each grouping"),
-    exp.GroupingSets: ("GROUPING SETS", "write one view for each grouping"),
-    exp.Order: ("ORDER BY in an aggregate", "leave it out: a sum has no order"),
     exp.Star: ("* in an expression", "name the columns"),
 }
 
@@ -62,7 +49,7 @@ _SPELLED: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.PositionalColumn: ("a column by its place (#)",),
 }
 _WORDS: dict[object, str] = {exp.Fetch: "FETCH", exp.Lock: "FOR", "pivots": "PIVOT"}  # of parts of a query
-_NO_POSITION = (exp.Max, exp.Min, exp.Any, exp.All, exp.Rollup, exp.Cube)
+_NO_POSITION = (exp.Max, exp.Min, exp.Any, exp.All)
 JOINS = {
     "ASOF": "find the partner before the insert",
     "POSITIONAL": "rows have no order: number them before the insert, and join by the number",
@@ -114,8 +101,6 @@ def _by_place(node: exp.Expr) -> tuple[str, str] | None:
         case exp.All():
             return "ALL", "compare with it: x < ALL (SELECT y …)"
         case exp.Tuple():
-            if isinstance(node.parent, exp.Distinct):
-                return "a row value (a, b)", NODES[exp.Distinct][1]
             return "a row value (a, b)", "row values are compared, with row values or by IN (SELECT …)"
     return None
 
@@ -124,7 +109,7 @@ def _own_keyword(node: exp.Expr) -> str:
     """sqlglot keeps no position for these: the word before their argument is theirs."""
     if isinstance(node, exp.TryCast):
         return "TRY_CAST"
-    call = node.this if isinstance(node, (exp.Window, exp.Filter)) else node
+    call = node.this if isinstance(node, exp.Window) else node
     return call.key.upper() if isinstance(call, _NO_POSITION) else ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import accumulate
 
 from viewlet.algebra.query import View
 from viewlet.engines.native.emit.keys import column
@@ -80,7 +81,8 @@ def row_block(triggers: Triggers, result: Result, given: frozenset[str] = frozen
 
     def row(scope: Bound, weight: Product) -> Block:
         totals = tuple(lowering.total(name, q, scope) for name, q in result.lookups)
-        extremes = tuple(_extremum(e, scope.bound) for e in result.extremes)
+        earlier = accumulate(({e.var} for e in result.extremes), frozenset.union, initial=scope.bound)
+        extremes = tuple(_extremum(e, known) for e, known in zip(result.extremes, earlier, strict=False))
         return (*totals, *extremes, Emit((), weight, result.name))
 
     start = Bound(given, frozenset())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from viewlet.algebra.query import Query, View, children
+from viewlet.algebra.query import Query, View, children, outputs
 from viewlet.program.trigger import Result
 
 
@@ -19,10 +19,10 @@ class Source:
 
 def sources(result: Result) -> Iterator[Source]:
     """Of a query that is more than a view nothing is known: what changes in it may be in every row."""
-    summed = {e.query: e.key for e in result.extremes}
+    keys = frozenset() if result.rows is None else outputs(result.rows)
     for query in result.reads:
         if isinstance(query, View):
-            yield Source(query.name, {v: i for i, v in enumerate(query.outputs) if v != summed.get(query)})
+            yield Source(query.name, {v: i for i, v in enumerate(query.outputs) if v in keys})
         else:
             yield from (Source(view, {}) for view in _views(query))
 

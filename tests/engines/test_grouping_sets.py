@@ -1,0 +1,29 @@
+"""GROUPING SETS, ROLLUP and CUBE, each as DuckDB has it, after every event."""
+
+from __future__ import annotations
+
+from tests.engines.conformance import agree
+from tests.engines.test_aggregates_more import CONTESTANTS, case
+
+VIEWS = {
+    "levels": "SELECT k, f, grouping(k, f) AS g, grouping(f) AS h, sum(n) AS s, count(*) AS c, min(s) AS m, avg(x)"
+    " AS v,"
+    " count(DISTINCT a) AS u, arg_max(n, n) FILTER (WHERE p < 0) AS b FROM r GROUP BY ROLLUP (k, f)",
+    "cubed": "SELECT k, n + 1 AS m, s, grouping_id(s, m, k) AS g, sum(a) FILTER (WHERE f) AS v, bool_and(f) AS o FROM r"
+    " GROUP BY CUBE (k, m, s) HAVING count(*) > 1",
+    "sets": "SELECT k, f, grouping(f) AS g, count(*) AS c FROM r GROUP BY GROUPING SETS ((k, f), (k), (), (k),"
+    " ROLLUP (f))",
+    "mixed": "SELECT k, f, n, count(*) AS c, sum(k) AS s FROM r GROUP BY n, ROLLUP (k), GROUPING SETS (f, ())",
+    "of_nothing": "SELECT k, count(*) AS c, sum(n) AS s, max(n) AS m, var_pop(n) AS v FROM r WHERE n = 4 GROUP BY"
+    " ROLLUP (k)",
+    "row_items": "SELECT k, f, n, max(d) AS d FROM r GROUP BY ROLLUP ((k, f), 3)",
+    "below": "SELECT t.g, count(*) AS c, sum(t.s) AS s FROM (SELECT k, grouping(k) AS g, sum(n) AS s FROM r"
+    " GROUP BY ROLLUP (k)) t GROUP BY t.g",
+    "compared": "SELECT n FROM r WHERE n < (SELECT max(t.s) FROM (SELECT k, avg(n) AS s FROM r GROUP BY ROLLUP (k)) t)",
+    "plain": "SELECT (k), grouping(k) AS g, sum(n) AS s FROM r GROUP BY (k, f), () HAVING grouping(k) = 0",
+}
+
+
+def test_groupings_side_by_side() -> None:
+    for watch in agree(case(VIEWS, {}, 3, 36), CONTESTANTS).values():
+        watch.check()
