@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from random import Random
+
 import pytest
 
 import viewlet
-from tests.engines.conformance import agree
+from tests.engines.conformance import Case, agree
 from tests.engines.three_streams import EVERYWHERE, SCHEMA, case
+from tests.oracle.oracle import Row
+from viewlet.workloads.streams import Event
 
 pytestmark = pytest.mark.usefixtures("quick_compiler")
 
@@ -39,6 +44,14 @@ QUERIES = {
     "having_any": "SELECT a, SUM(b) AS x FROM r GROUP BY a HAVING SUM(b) > ANY (SELECT d FROM t) OR a IN (SELECT "
     "b FROM s)",
 }
+KEYED = "CREATE STREAM k (id INTEGER PRIMARY KEY, name VARCHAR, boss INTEGER); CREATE STREAM e (a INTEGER, v INTEGER);"
+BY_KEY = {
+    "named": "SELECT a, v, (SELECT name FROM k WHERE k.id = e.a) AS name FROM e",
+    "over_two": "SELECT a, (SELECT y.name FROM k x JOIN k y ON y.id = x.boss WHERE x.id = e.a) AS boss FROM e",
+    "compared": "SELECT a FROM e WHERE (SELECT name FROM k WHERE k.id = e.a) = 'x'",
+    "of_a_sum": "SELECT (SELECT name FROM k WHERE k.id = 1) AS one, SUM(v) AS z FROM e",
+    "of_groups": "SELECT a, SUM(v) AS z FROM e GROUP BY a HAVING (SELECT boss FROM k WHERE k.id = e.a) > 0",
+}
 ON_ALL = ("any_", "all_", "row_in", "rows_", "join_same", "full_same", "one_group", "chosen")
 
 
@@ -49,6 +62,30 @@ def test_quantifiers_equal_the_referee_after_every_event() -> None:
 
 def test_every_engine_and_strategy_has_quantifiers() -> None:
     for vacuity in agree(case({name: QUERIES[name] for name in ON_ALL}, 6, 40), EVERYWHERE).values():
+        vacuity.check()
+
+
+def keyed_stream(events: int) -> Iterator[Event]:
+    """At most one row of k for each id."""
+    pick = Random(3)
+    keyed: dict[int, Row] = {}
+    rows: list[Row] = []
+    for _ in range(events):
+        id_ = pick.randint(0, 3)
+        if pick.random() < 0.4:
+            row = keyed.pop(id_, None)
+            yield ("-", "k", row) if row else ("+", "k", keyed.setdefault(id_, (id_, pick.choice("xy"), id_ // 2)))
+        elif rows and pick.random() < 0.3:
+            yield "-", "e", rows.pop(pick.randrange(len(rows)))
+        else:
+            rows.append((pick.choice((None, 0, 1, 2, 3)), pick.choice((None, 1, 2))))
+            yield "+", "e", rows[-1]
+
+
+def test_a_row_that_a_key_finds_is_a_value() -> None:
+    views = "".join(f"CREATE MATERIALIZED VIEW {name} AS {sql};\n" for name, sql in BY_KEY.items())
+    contestants = [("python", "optimized"), ("interpreter", "classical"), ("native", "optimized")]
+    for vacuity in agree(Case(KEYED, views, BY_KEY, list(keyed_stream(40))), contestants).values():
         vacuity.check()
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from sqlglot import exp
 
-from viewlet.algebra.query import Bind, Compare, Exists, Join, Query, Sum, children, inputs, join, outputs, sum_
+from viewlet.algebra.query import Bind, Compare, Exists, Join, Query, Rel, Sum, children, inputs, join, outputs, sum_
 from viewlet.algebra.terms import NULL, TRUE, ZERO_TERM, Var, free, op
-from viewlet.schema import BOOLEAN
+from viewlet.schema import BOOLEAN, Relation
 from viewlet.sql.aggregate import aggregate_factors
 from viewlet.sql.ending import without_ending, without_first
 from viewlet.sql.expr import (
@@ -56,7 +56,7 @@ def _single_row(tree: exp.Expr, scope: Scope) -> Expr:
     found, names = table(tree, inside(scope)), scope.session.names
     if len(found.columns) != 1:
         raise _one_column(tree, scope, len(found.columns))
-    if not at_most_one(found.factors):
+    if not at_most_one(found.factors, scope.session.catalog.relations):
         construct = "a scalar subquery that may have several rows"
         raise scope.session.source.unsupported(tree, construct, _SCALAR_HINT, "SELECT")
     column = Field("", found.columns[0].name, found.columns[0].expr)
@@ -64,25 +64,35 @@ def _single_row(tree: exp.Expr, scope: Scope) -> Expr:
     return replace(rows.fields[0].expr, binds=rows.factors)
 
 
-def at_most_one(product: tuple[Query, ...]) -> bool:
-    """The product has one tuple at most: all columns of what it loops over equal something from outside."""
+def at_most_one(product: tuple[Query, ...], relations: Mapping[str, Relation]) -> bool:
+    """The product has one tuple at most: what it loops over is found by a key, or has only columns that are known."""
     known = inputs(join(*product))
-    while found := {x for f in product for x in _determined(f, known)} - known:
+    while found := {x for f in product for x in _determined(f, known, relations)} - known:
         known |= found
     loops = [f for f in product if not isinstance(f, (Bind, Compare))]
-    return all(isinstance(f, Exists) and outputs(f) <= known for f in loops)
+    return all(isinstance(f, (Exists, Rel)) and _is_one(f, known, relations) for f in loops)
 
 
-def _determined(f: Query, known: frozenset[str]) -> Iterator[str]:
+def _is_one(f: Exists | Rel, known: frozenset[str], relations: Mapping[str, Relation]) -> bool:
+    if isinstance(f, Exists):
+        return outputs(f) <= known
+    relation = relations[f.name]
+    variables = dict(zip((c.name for c in relation.columns), f.vars, strict=True))
+    return bool(relation.key) and all(variables[name] in known for name in relation.key)
+
+
+def _determined(f: Query, known: frozenset[str], relations: Mapping[str, Relation]) -> Iterator[str]:
     """The variables that have one value where the known ones have one."""
     match f:
+        case Rel(_, names) if _is_one(f, known, relations):
+            yield from names
         case Bind(var, _) if inputs(f) <= known:
             yield var
         case Compare("=", left, right):
             sides = ((left, right), (right, left))
             yield from (x.name for x, y in sides if isinstance(x, Var) and free(y) <= known)
         case Exists() | Sum() | Join():
-            yield from (x for part in children(f) for x in _determined(part, known))
+            yield from (x for part in children(f) for x in _determined(part, known, relations))
 
 
 def _aggregate_value(tree: exp.Select, found: Block) -> Expr:
