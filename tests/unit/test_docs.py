@@ -206,6 +206,11 @@ def test_what_works_means_what_the_referee_says(cell: str) -> None:
     agrees(code(cell), code(cell))
 
 
+@pytest.mark.parametrize("row", columns(["windows", "example", "means"]), ids=lambda r: r[0])
+def test_windows_of_time_mean_what_the_page_says(row: list[str]) -> None:
+    agrees(code(row[1]), code(row[2]))
+
+
 @pytest.mark.parametrize("row", [r for r in REFUSED if not code(r[1]).startswith("CREATE")], ids=lambda r: r[0])
 def test_what_is_refused_has_another_way(row: list[str]) -> None:
     refused = code(row[1])

@@ -53,8 +53,10 @@ def monomial(q: Query, context: Context) -> tuple[frozenset[str], Factors]:
 
 
 def is_scalar(f: Query) -> bool:
-    """A function of variables that other factors give: f, θ, or a computed column."""
-    return isinstance(f, (Value, Compare)) or (isinstance(f, Bind) and not relations(f) and not reads_update(f))
+    """A function of variables that other factors give: f, θ, a computed column, or the domain of several of these."""
+    return isinstance(f, (Value, Compare)) or (
+        isinstance(f, (Bind, Exists)) and not relations(f) and not reads_update(f)
+    )
 
 
 def is_domain(f: Query) -> bool:

@@ -20,6 +20,7 @@ from viewlet.sql.foreign import without_emit, without_watermarks
 from viewlet.sql.heads import PLAIN_NAME, Head, Kind, is_name
 from viewlet.sql.interval import check_intervals
 from viewlet.sql.source import Source
+from viewlet.sql.time_windows import time_windows, without_table_words
 
 _DUCKDB = Dialect.get_or_raise("duckdb")
 _CHANGES = (exp.Insert, exp.Update, exp.Delete, exp.TruncateTable)
@@ -138,7 +139,8 @@ def _create(source: Source, tokens: list[Token], head: Head) -> Statement:
     if head.kind == "VIEW":
         columns, query = _view_head(source, tokens, head)
         query = check_intervals(source, without_emit(source, query))
-        tree, options = _tree(source, query, source.text), tuple[Option, ...]()
+        tree = time_windows(source, _tree(source, without_table_words(source, query), source.text))
+        options = tuple[Option, ...]()
     else:
         first = _with_clause(tokens)
         columns, options = None, tuple(_options(source, tokens[first:]))

@@ -13,6 +13,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from viewlet.errors import Error, SqlError, UnsupportedError
 
 Place = exp.Expr | Token
+MADE = "made"  # the mark of a node that stands for something else in the script
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET)
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET)
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -74,7 +75,9 @@ class Source:
         return places[-1] if places else before
 
     def called(self, node: exp.Expr) -> Token | None:
-        """The name of the function that a node is a call of, as it is written."""
+        """The name of the function that a node is a call of, as it is written; None where we wrote it ourselves."""
+        if node.meta.get(MADE):
+            return None
         at = self._token(node) if "start" in node.meta or _has_no_position(node) else None
         if at is None or self.tokens[at + 1 : at + 2] == [] or self.tokens[at + 1].token_type != TokenType.L_PAREN:
             return None

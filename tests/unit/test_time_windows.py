@@ -1,0 +1,38 @@
+"""TUMBLE and HOP: what is wrong with a window is told where it stands."""
+
+from __future__ import annotations
+
+import pytest
+
+import viewlet
+
+STREAM = "CREATE STREAM r (a INTEGER, t TIMESTAMP);\nCREATE MATERIALIZED VIEW v AS\n"
+
+
+@pytest.mark.parametrize(
+    ("select", "column", "message"),
+    [
+        ("SELECT a FROM SESSION(r, t, INTERVAL '5' MINUTE)", 15, "a session window is not supported"),
+        ("SELECT a FROM TUMBLE(r, t)", 15, "TUMBLE has other arguments"),
+        ("SELECT a FROM TUMBLE(r, 'x', INTERVAL '5' MINUTE)", 15, "TUMBLE has other arguments"),
+        ("SELECT a FROM TUMBLE(r, t, 5)", 28, "the length of a window is an INTERVAL"),
+        ("SELECT a FROM TUMBLE(r, t, INTERVAL '1' MONTH)", 37, "a window of months, or of no length"),
+        ("SELECT a FROM TUMBLE(r, t, INTERVAL '0' DAY)", 37, "a window of months, or of no length"),
+        ("SELECT a FROM HOP(r, t, INTERVAL '2' SECOND, INTERVAL '5' SECOND)", 15, "no multiple of its step"),
+        ("SELECT a FROM HOP(r, t, INTERVAL '1' SECOND, INTERVAL '5' MINUTE)", 15, "more than 64 windows"),
+        ("SELECT a FROM TUMBLE(r, u, INTERVAL '1' DAY)", None, "there is no column u"),
+        ("SELECT a FROM TUMBLE(q, t, INTERVAL '1' DAY)", None, "there is no table or view q"),
+    ],
+)
+def test_what_is_no_window(select: str, column: int | None, message: str) -> None:
+    with pytest.raises(viewlet.SqlError) as caught:
+        viewlet.compile(STREAM + select)
+    assert message in str(caught.value)
+    assert (caught.value.line, caught.value.column) == (3, column) or column is None
+
+
+def test_a_window_has_the_columns_of_its_table_and_two_more() -> None:
+    program = viewlet.compile(
+        STREAM + "SELECT * FROM HOP(r, t, INTERVAL '1' SECOND, INTERVAL '2' SECOND) w WHERE w.a > 1"
+    )
+    assert [c.name for c in program.result("v").columns] == ["a", "t", "window_start", "window_end"]
