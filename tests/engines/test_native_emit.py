@@ -74,10 +74,3 @@ def test_a_key_that_may_not_fit_can_fail(kind: Exact, fails: bool) -> None:
     assert terms.coalesce([held, Cpp("y", COUNT)]).can_fail is fails
     assert terms.operator("=", [held, Cpp("y", COUNT)]).can_fail is fails
     assert terms.operator("is_null", [held]).can_fail is fails
-
-
-@pytest.mark.parametrize(("constant", "forgets"), [("'a'", "false"), ("1", "true")])
-def test_texts_are_forgotten_with_their_rows_unless_a_view_names_one(constant: str, forgets: str) -> None:
-    view = f"SELECT x.c, SUM(r.v) AS v FROM r, (SELECT CASE WHEN v > 0 THEN {constant} END AS c FROM r) x GROUP BY x.c"
-    script = f"CREATE STREAM r (s VARCHAR NOT NULL, v BIGINT NOT NULL); CREATE MATERIALIZED VIEW w AS {view};"
-    assert f"FORGETS_TEXTS = {forgets};" in emit.cpp_source(viewlet.compile(script))

@@ -256,7 +256,7 @@ class NativeState:
         return self._module.entries(self._state, self._views[view])
 
     def put(self, view: str, key: Row, value: Sum) -> None:
-        """Add to an entry; it is base rows that hold the texts of keys, so load them before the next update."""
+        """Add to an entry; base rows hold the texts of most keys, so load them before the next update."""
         report = self._module.put(self._state, self._views[view], key, value)
         if isinstance(report, tuple):
             self._refuse(report, lambda number: (view, key))

@@ -11,8 +11,8 @@ from viewlet.program.trigger import ResultColumn
 from viewlet.schema import Type
 
 
-def struct(name: str, fields: Iterable[Field], comment: str) -> str:
-    """A key: identity and hash go field by field."""
+def struct(name: str, fields: Iterable[Field], comment: str, held: Iterable[Field] = ()) -> str:
+    """A key: identity and hash go field by field; ``held`` are texts that somebody must hold for it."""
     fields = tuple(fields)
     same = " && ".join(f"same({f.name}, other.{f.name})" for f in fields) or "true"
     other = "other" if fields else ""
@@ -22,9 +22,16 @@ def struct(name: str, fields: Iterable[Field], comment: str) -> str:
             *(f"    {field_type(f)} {f.name}{{}};" for f in fields),
             f"    bool operator==(const {name}& {other}) const {{ return {same}; }}",
             f"    u64 hash() const {{ return {hash_of(f.name for f in fields)}; }}",
+            *each_text(name, held),
             "};",
         ]
     )
+
+
+def each_text(type_: str, fields: Iterable[Field]) -> list[str]:
+    """What names the texts of a key that somebody must hold; nothing where there are none. NULL has the empty one."""
+    uses = [f"use(of.{f.name}{'.value' if f.nullable else ''});" for f in fields]
+    return [f"    static void each_text(const {type_}& of, const auto& use) {{ {' '.join(uses)} }}"] if uses else []
 
 
 def field_type(f: Field) -> str:

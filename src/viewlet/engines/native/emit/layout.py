@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from viewlet.algebra.query import (
     View,
 )
+from viewlet.engines.native.emit.held import held_columns
 from viewlet.engines.native.emit.identifiers import camel, identifier, named, unique
 from viewlet.engines.native.emit.skeletons import skeleton
 from viewlet.engines.native.emit.values import SIZES, value_type
 from viewlet.loops.infer import Kinds
 from viewlet.loops.nulls import Columns
 from viewlet.loops.steps import Block, EachSlice, Extremum, Loop, Order, RangeSum, Runs, Step, blocks
-from viewlet.program.kinds import COUNT, REAL, Kind
+from viewlet.program.kinds import COUNT, REAL, TEXT, Kind
 from viewlet.program.trigger import MapDefinition, Program, Trigger
 
 Positions = tuple[int, ...]
@@ -76,13 +77,17 @@ class OrderLayout:
 
 @dataclass
 class MapLayout:
-    """``inputs``: how many of the key's fields a view cache is given; 0 for other maps."""
+    """``inputs``: how many of the key's fields a view cache is given; 0 for other maps.
+
+    ``held``: the texts of the key that may be in no base row.
+    """
 
     name: str
     type_name: str
     key: tuple[Field, ...]
     members: tuple[Member, ...]
     inputs: int = 0
+    held: tuple[Field, ...] = ()
     indexes: list[Positions] = field(default_factory=list)
     read_often: set[Positions] = field(default_factory=set)  # indexes with slices of many entries
     orders: dict[tuple[Positions, int, str], OrderLayout] = field(default_factory=dict)
@@ -93,6 +98,10 @@ class MapLayout:
     @property
     def is_single(self) -> bool:
         return not self.key
+
+    @property
+    def held_inputs(self) -> tuple[Field, ...]:
+        return tuple(f for f in self.key[: self.inputs] if f in self.held)
 
     @property
     def shown(self) -> str:
@@ -211,7 +220,10 @@ def _map(
         members.append(Member(view.name, names[view.name], kind, names[counter.name] if counter else None))
     members.sort(key=lambda m: -SIZES[value_type(m.kind)][1])  # no gaps between them
     name = unique("scalars_" if not fields[first.name] else identifier(first.name), maps)
-    return MapLayout(name, unique(camel(name), maps), fields[first.name], tuple(members), len(first.inputs))
+    key = fields[first.name]
+    at = frozenset().union(*map(held_columns, group))
+    held = tuple(f for i, f in enumerate(key) if i in at and f.kind == TEXT)
+    return MapLayout(name, unique(camel(name), maps), key, tuple(members), len(first.inputs), held)
 
 
 def _fields(view: MapDefinition, kinds: Kinds, nullable: Columns) -> tuple[Field, ...]:

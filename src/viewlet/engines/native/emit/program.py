@@ -6,14 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from textwrap import indent
 
-from viewlet.algebra.functions import FUNCTIONS
-from viewlet.algebra.query import Query, Value, children
 from viewlet.algebra.remembered import forget
-from viewlet.algebra.terms import Const, Op, Term
 from viewlet.engines.native.emit.context import Shared
 from viewlet.engines.native.emit.declare import (
     c_string,
-    flag,
     list_members,
 )
 from viewlet.engines.native.emit.descriptions import descriptions
@@ -40,7 +36,7 @@ from viewlet.loops.infer import program_kinds
 from viewlet.loops.lower import Lowering
 from viewlet.loops.nulls import nullable_columns
 from viewlet.loops.pipeline import differ_in_sign
-from viewlet.program.kinds import DOUBLE, TEXT, Unfit
+from viewlet.program.kinds import DOUBLE, Unfit
 from viewlet.program.sources import writes
 from viewlet.program.trigger import Program, Trigger
 
@@ -207,7 +203,7 @@ def _function(name: str, given: str, body: Code) -> Code:
 def _program(triggers: Triggers, rows: dict[str, tuple[Field, ...]], more: list[str], functions: list[Code]) -> str:
     members = [
         "static constexpr bool READS_TABLES = false;  // triggers read views only",
-        f"static constexpr bool FORGETS_TEXTS = {flag(_forgets_texts(triggers.program, triggers.layout))};",
+        "static constexpr bool FORGETS_TEXTS = true;",
         "Texts texts;",
         "Faults faults;",
     ]
@@ -221,10 +217,11 @@ def _program(triggers: Triggers, rows: dict[str, tuple[Field, ...]], more: list[
             continue
         indexes = "".join(f", {found.index_name(p)}" for p in found.indexes)
         ordered = "OrderedMap" if found.orders else "Map"
-        members.append(f"{ordered}<{name}Key, {name}Values{indexes}> {found.name};")
+        members.append(f"{ordered}<{name}Key, {name}Values{indexes}> {found.name}{_given_texts(found.held)};")
         members += [_order_member(found, order) for order in found.orders.values()]
         if found.inputs:
-            members.append(f"Map<{name}Inputs, {name}Held> {named('held', found.name)};")
+            texts = _given_texts(found.held_inputs)
+            members.append(f"Map<{name}Inputs, {name}Held> {named('held', found.name)}{texts};")
     members += [f"Map<{capital(t.name)}Key, {capital(t.name)}Values> {t.name};" for t in triggers.shared.temporaries]
     if any(found.inputs for found in triggers.layout.maps):
         members.append("i64 now{};  // counts refreshes of view caches")
@@ -238,30 +235,8 @@ def _order_member(found: MapLayout, order: OrderLayout) -> str:
     return f"Ordered<decltype({found.name}), {order.type_name}{slices}> {order.name};"
 
 
-def _forgets_texts(program: Program, found: Layout) -> bool:
-    """Whether every text in a view is in a row, too, and so may be forgotten with the rows.
-
-    A text that a query itself names or computes is in no row, and a view cache keeps the texts that it was asked for.
-    """
-    cached = any(m.inputs and any(f.kind == TEXT for f in m.key) for m in found.maps)
-    return not cached and not any(_names_text(view.definition) for view in program.views)
-
-
-def _names_text(q: Query) -> bool:
-    if isinstance(q, Value):
-        return _has_text(q.term)
-    return any(map(_names_text, children(q)))
-
-
-def _has_text(term: Term) -> bool:
-    match term:
-        case Const(_, kind):
-            return kind in ("string", "date", "timestamp")  # a date is no text: with one, more is kept than must be
-        case Op(name, _) if name in FUNCTIONS:
-            return FUNCTIONS[name].gives == "text"
-        case Op(_, args):
-            return any(map(_has_text, args))
-    return False
+def _given_texts(held: tuple[Field, ...]) -> str:
+    return "{texts}" if held else ""
 
 
 def _order(found: MapLayout) -> Code:

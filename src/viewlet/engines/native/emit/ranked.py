@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from viewlet.engines.native.emit.declare import flag, struct
+from viewlet.engines.native.emit.held import is_computed
 from viewlet.engines.native.emit.identifiers import capital, named, plain
 from viewlet.engines.native.emit.layout import Field, index_slices
 from viewlet.engines.native.emit.lines import Code, function, plain_code
@@ -28,7 +29,7 @@ from viewlet.engines.native.emit.results import (
 from viewlet.engines.native.emit.triggers import Triggers
 from viewlet.engines.native.emit.values import Scope
 from viewlet.loops.steps import Emit
-from viewlet.program.kinds import DOUBLE, NULL, Inexact, Kind, Unfit
+from viewlet.program.kinds import DOUBLE, NULL, TEXT, Inexact, Kind, Unfit
 from viewlet.program.trigger import Order, Result
 
 HEADER = "ranking"
@@ -42,6 +43,7 @@ class Ranked:
     triggers: Triggers
     result: Result
     rank: str
+    holds: bool  # texts that only the ranks have
     stand: Code
     put: Code
 
@@ -67,7 +69,8 @@ class Ranked:
 
     @property
     def member(self) -> str:
-        return f"Ranking<{key_of_rows(self.triggers, self.result)}, {_rank_name(self.result)}> ranked_{self.name};"
+        key, texts = key_of_rows(self.triggers, self.result), "{texts}" if self.holds else ""
+        return f"Ranking<{key}, {_rank_name(self.result)}> ranked_{self.name}{texts};"
 
     @property
     def functions(self) -> list[Code]:
@@ -106,8 +109,8 @@ def _rank_name(result: Result) -> str:
     return f"{capital(plain(result.name))}Rank"
 
 
-def _stand(triggers: Triggers, result: Result) -> tuple[str, Code]:
-    """The type of ranks, and the body of ``stand_…``."""
+def _stand(triggers: Triggers, result: Result) -> tuple[str, bool, Code]:
+    """The type of ranks, whether they hold texts, and the body of ``stand_…``."""
     terms, fields = triggers.terms, dict[Order, Field]()
 
     def row(nest: Nest, step: Emit, scope: Scope) -> None:
@@ -121,7 +124,8 @@ def _stand(triggers: Triggers, result: Result) -> tuple[str, Code]:
             nest.out.add(f"standing.rank.{fields[order].name} = {held.text};")
 
     code = _of_one(triggers, result, {"standing"}, row)
-    return _rank(result, fields), code
+    held = [f for order, f in fields.items() if f.kind == TEXT and is_computed(order.term) and result.limit is not None]
+    return _rank(result, fields, held), bool(held), code
 
 
 def _put(triggers: Triggers, result: Result) -> Code:
@@ -155,7 +159,7 @@ def _flags(order: Order) -> str:
     return f"{flag(order.descending)}, {flag(order.nulls_first)}"
 
 
-def _rank(result: Result, fields: dict[Order, Field]) -> str:
+def _rank(result: Result, fields: dict[Order, Field], held: list[Field]) -> str:
     """What a row is ordered by: two are compared term by term."""
     name = _rank_name(result)
     compared = [
@@ -164,7 +168,7 @@ def _rank(result: Result, fields: dict[Order, Field]) -> str:
     ]
     return "\n".join(
         [
-            struct(name, fields.values(), f"what {result.name} is ordered by"),
+            struct(name, fields.values(), f"what {result.name} is ordered by", held),
             f"inline bool precedes([[maybe_unused]] const Texts& texts, const {name}& a, const {name}& b) {{",
             *compared,
             "    return false;",

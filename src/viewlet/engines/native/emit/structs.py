@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from viewlet.engines.native.emit.context import Temporary
 from viewlet.engines.native.emit.declare import (
+    each_text,
     hash_of,
     struct,
 )
@@ -36,12 +37,15 @@ def map_types(found: MapLayout) -> str:
     parts.append(_values(found))
     if found.inputs:
         parts.append(struct(f"{found.type_name}Inputs", found.key[: found.inputs], f"what {found.name} is asked for"))
-        parts.append(
-            f"struct {found.type_name}Held {{\n    i64 born{{}};\n    bool there{{}};\n"
-            "    bool settle() { return !there; }\n};"
-        )
+        parts.append(_held(found))
     parts += [_index(found, positions) for positions in found.indexes]
     return "\n".join(parts) + "\n"
+
+
+def _held(found: MapLayout) -> str:
+    lines = [f"struct {found.type_name}Held {{", "    i64 born{};", "    bool there{};"]
+    lines += each_text(f"{found.type_name}Inputs", found.held_inputs)
+    return "\n".join([*lines, "    bool settle() { return !there; }", "};"])
 
 
 def _values(found: MapLayout) -> str:
@@ -55,6 +59,7 @@ def _values(found: MapLayout) -> str:
         [
             f"struct {found.type_name}Values {{",
             *(f"    {value_type(m.kind)} {m.name}{{}};" for m in found.members),
+            *each_text(f"{found.type_name}Key", found.held),
             "    bool settle() {",
             *resets,
             f"        return {zero};",

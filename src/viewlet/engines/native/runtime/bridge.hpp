@@ -31,7 +31,7 @@ template <class P, auto& results> bool read_one(void* program, u32 index, const 
 
 // A program that says nothing gets what is always right. One whose triggers read no base table of another stream says
 // `static constexpr bool READS_TABLES = false;` and mixed batches with deletes need not touch the tables twice. One
-// whose views (caches too) hold no text that is in no base row says `static constexpr bool FORGETS_TEXTS = true;` and
+// whose maps (caches too) hold the texts that are in no base row says `static constexpr bool FORGETS_TEXTS = true;` and
 // its memory is bounded by the texts in use.
 template <class P> consteval bool reads_tables() {
     if constexpr (requires { P::READS_TABLES; })

@@ -163,7 +163,7 @@ inline void add_value(Faults& faults, const ViewInfo& view, void* to, const Valu
         *static_cast<i64*>(to) = narrow(faults, number, i128(*static_cast<i64*>(to)) + value.count);
 }
 
-// put(state, view, canonical key, value): adds. It is base rows that hold the texts of keys: load them before any update.
+// put(state, view, canonical key, value): adds. Base rows hold the texts of most keys: load them before any update.
 inline PyObject* put(PyObject*, Arguments arguments, Py_ssize_t count) {
     Call call(arguments, count, 4);
     const ViewInfo* in = call ? call.view(1) : nullptr;
@@ -195,7 +195,9 @@ inline PyObject* rows(PyObject*, Arguments arguments, Py_ssize_t count) {
     if (!call || !call.integer(1, index, 0, MODULE.result_count)) return nullptr;
     const ResultInfo& result = MODULE.result(u32(index));
     Rows rows(result.columns, result.width, call.state->texts());
+    bool was_noting = MODULE.is_noting(call.state->program);
     MODULE.read(call.state->program, u32(index), rows);
+    if (was_noting) forget_texts(*call.state);  // a read may be the end of what is noted
     return are_shown(*call.state, rows) ? arrow_of(result, rows) : unshown(*call.state, result, rows);
 }
 

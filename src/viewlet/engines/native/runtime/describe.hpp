@@ -125,7 +125,7 @@ struct ModuleInfo {
     bool (*is_noting)(void* program);  // what is noted may name texts that are in no row any more
     i64* (*clock)(void* program);      // counts refreshes of view caches; nullptr: there is none
     bool reads_tables;   // a trigger may read the base table of another stream: it must see it as of its own turn
-    bool forgets_texts;  // every text in a view is in a base row, so that one in no base row may go
+    bool forgets_texts;  // every text in a view is in a base row, or held by its map: one that nobody holds may go
 };
 extern const ModuleInfo MODULE;
 

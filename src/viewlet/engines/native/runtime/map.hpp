@@ -3,6 +3,7 @@
 #pragma once
 
 #include "slices.hpp"
+#include "texts.hpp"
 
 namespace viewlet {
 
@@ -40,6 +41,28 @@ consteval IndexPlace place_among() {
      ...);
     return place;
 }
+
+// The texts of keys that may be in no base row: those that `Values::each_text(key, use)` names. A map holds them while it
+// has the entry; other maps have no such function, and nothing here costs them anything.
+template <class Key, class Values>
+struct HeldTexts {
+    static constexpr bool ANY = false;
+    void hold(const Key&) {}
+    void release(const Key&) {}
+};
+template <class Key, class Values>
+    requires requires(const Key& key) { Values::each_text(key, [](Text) {}); }
+struct HeldTexts<Key, Values> {
+    static constexpr bool ANY = true;
+    Texts& texts;
+
+    void hold(const Key& key) {
+        Values::each_text(key, [&](Text text) { texts.hold(text); });
+    }
+    void release(const Key& key) {
+        Values::each_text(key, [&](Text text) { texts.release(text); });
+    }
+};
 
 template <class Key_, class Values_, class... Indexes>
 struct Map {
@@ -104,6 +127,7 @@ struct Map {
     };
 
     Map() = default;
+    explicit Map(Texts& texts) : held{texts} {}
     Map(const Map&) = delete;
     ~Map() { destroy_entries(); }
 
@@ -172,6 +196,8 @@ struct Map {
     MapParts parts() { return {entries, chunks, tables, doubts}; }
 
     void clear() {
+        if constexpr (HeldTexts<Key, Values>::ANY)
+            for (Entry* entry : all()) held.release(entry->key);
         destroy_entries();
         entries.release();
         chunks.release();
@@ -184,6 +210,7 @@ private:
     Chunks chunks;
     Slots tables[TABLES];  // of the keys, and of each index
     Ids doubts;
+    [[no_unique_address]] HeldTexts<Key, Values> held;
 
     template <class Index>
     static constexpr IndexPlace place = place_among<Index, Indexes...>();
@@ -227,6 +254,7 @@ private:
         u32 id = entries.take();
         Entry& entry = *new (Placed{entries.at(id)}) Entry{{id, false}, {}, key, {}};
         tables[0].insert(hash, id);
+        held.hold(key);
         (enlist_in<Indexes>(entry, hash_in<Indexes>(key)), ...);
         return entry;
     }
@@ -242,6 +270,7 @@ private:
         u32 id = entry.head.id;
         (delist(slices<Indexes>(), entry.head, hash_in<Indexes>(entry.key)), ...);
         tables[0].erase(hash_of(entry.key), id);
+        held.release(entry.key);
         entry.~Entry();
         entries.give(id);
     }

@@ -18,6 +18,7 @@ template <class Key, class Values, class... Indexes>
 struct OrderedMap : Map<Key, Values, Indexes...> {
     using Base = Map<Key, Values, Indexes...>;
     using Entry = typename Base::Entry;
+    using Base::Base;
 
     Ids touched;
 

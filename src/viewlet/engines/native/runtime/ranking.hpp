@@ -22,6 +22,25 @@ VIEWLET_INLINE int ranked(const Texts& texts, const Opt<T>& a, const Opt<T>& b) 
     return ranked<descending, nulls_first>(texts, a.value, b.value);
 }
 
+// The texts of ranks that no entry of a view has: those that `Rank::each_text(rank, use)` names.
+template <class Rank>
+struct RankTexts {
+    void take_in(const Rank&) {}
+    void let_go(const Rank&) {}
+};
+template <class Rank>
+    requires requires(const Rank& rank) { Rank::each_text(rank, [](Text) {}); }
+struct RankTexts<Rank> {
+    Texts& texts;
+
+    void take_in(const Rank& rank) {
+        Rank::each_text(rank, [&](Text text) { texts.take_in(text); });
+    }
+    void let_go(const Rank& rank) {
+        Rank::each_text(rank, [&](Text text) { texts.let_go(text); });
+    }
+};
+
 // What the row of a key is ordered by, and how often it is there; 0: it is not.
 template <class Rank>
 struct Standing {
@@ -36,6 +55,7 @@ struct Ranking {
     using Order = Tree<Rank, Lane<i64>>;
     static constexpr u32 FEW = 1024;
 
+    [[no_unique_address]] RankTexts<Rank> held;
     Map<Key, Standing<Rank>> rows;
     typename Order::Nodes nodes;
     Order order{nodes};
@@ -64,6 +84,8 @@ struct Ranking {
             out.uncountable |= now.times < 0;
             if (before.times && !(now.times && before.rank == now.rank)) order.erase(texts, before.rank, row.head.id);
             if (now.times) order.set(texts, now.rank, row.head.id, now.times);
+            if (now.times) held.take_in(now.rank);
+            if (before.times) held.let_go(before.rank);
             row.values = now;
             if (!now.times) rows.doubt(row);
         }
@@ -86,6 +108,8 @@ struct Ranking {
     VIEWLET_COLD void forget() {
         is_kept = false;
         marked.size = 0;
+        for (auto* row : rows.all())
+            if (row->values.times) held.let_go(row->values.rank);
         rows.clear();
         nodes.release();
         order.~Order();

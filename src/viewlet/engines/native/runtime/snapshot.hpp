@@ -92,6 +92,7 @@ inline void load_texts(ImageReader& from, Texts& texts) {
         texts.slots.insert(texts.strings.at(id)->hash, id);
     load_ids(from, texts.pending);
     texts.characters = from.get<u64>();
+    if (from.is_fine()) texts.dismiss_guests();
 }
 
 // -- maps -------------------------------------------------------------------------------------------------------------

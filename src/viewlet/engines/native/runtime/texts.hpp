@@ -71,12 +71,20 @@ struct Texts {
         if (text.id && --strings.at(text.id)->holders == 0) suspect(text.id);
     }
 
+    // The same for those who are in no file that is saved: what they hold is theirs for as long as the process.
+    void take_in(Text text) {
+        if (text.id) ++strings.at(text.id)->guests;
+    }
+    void let_go(Text text) {
+        if (text.id && --strings.at(text.id)->guests == 0) suspect(text.id);
+    }
+
     // The end of a batch: strings that nobody holds go.
     void collect() {
         while (pending.size) {
             u32 id = pending.ids[--pending.size];
             strings.at(id)->pending = false;
-            if (strings.at(id)->holders == 0) forget(id);
+            if (!strings.at(id)->is_held()) forget(id);
         }
     }
 
@@ -88,6 +96,14 @@ struct Texts {
         characters = 0;
     }
 
+    // What was saved had guests, who are not here.
+    void dismiss_guests() {
+        for (u32 id = strings.first(); id; id = strings.after(id)) {
+            strings.at(id)->guests = 0;
+            if (!strings.at(id)->holders) suspect(id);
+        }
+    }
+
     u32 size() const { return strings.size; }
     u64 memory() const { return strings.bytes() + slots.bytes() + pending.bytes() + characters; }
 
@@ -95,7 +111,9 @@ struct Texts {
         char* start;
         u32 length, hash;
         u32 holders;
-        bool pending;
+        u32 pending : 1, guests : 31;
+
+        bool is_held() const { return holders || guests; }
     };
     Pool<String> strings;
     Slots slots;
@@ -119,7 +137,7 @@ private:
         if (!copy) fail("out of memory");
         memcpy(copy, start, length);
         u32 id = strings.take();
-        new (Placed{strings.at(id)}) String{copy, u32(length), hash, 0, false};
+        new (Placed{strings.at(id)}) String{copy, u32(length), hash, 0, 0, 0};
         slots.insert(hash, id);
         characters += length;
         suspect(id);
