@@ -2,16 +2,16 @@
 
 ::
 
-    statement ──lower──▶ block ──BLOCK_PASSES──▶ block ──fuse──▶ turns ──hoist──▶ plan
+    statement ──lower──▶ block ──BLOCK_PASSES──▶ block, a turn of its own ──PLAN_PASSES──▶ plan
 
-The cost classes and the cost model look at one statement, and stop before ``fuse``. ``explain --stage loops`` shows
+The cost classes and the cost model look at one statement, and stop before PLAN_PASSES. ``explain --stage loops`` shows
 plans.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from viewlet.algebra.query import Query, Value, View, atoms, join, negate
 from viewlet.algebra.terms import Var
@@ -34,27 +34,45 @@ BLOCK_PASSES: tuple[Callable[[Block], Block], ...] = (
 
 @dataclass(frozen=True)
 class Plan:
-    """What a trigger does: ``first`` the totals that several turns need, then the turns."""
+    """What a trigger does: ``first`` the totals that several turns need, then the turns.
 
-    first: Block
+    ``given`` are the names that have a value at the start; ``place`` says which store a map is in.
+    """
+
     turns: tuple[Turn, ...]
+    first: Block = ()
+    given: frozenset[str] = frozenset()
+    place: StoreOf = str
 
     @property
     def blocks(self) -> tuple[Block, ...]:
         return (self.first, *(turn.block for turn in self.turns))
 
 
+def fused(before: Plan) -> Plan:
+    return replace(before, turns=fuse(before.turns))
+
+
+def hoisted(before: Plan) -> Plan:
+    first, turns = hoist(before.turns, before.given, before.place)
+    return replace(before, first=first, turns=turns)
+
+
+PLAN_PASSES: tuple[Callable[[Plan], Plan], ...] = (
+    fused,  # first: totals that stand in one turn from now on are needed there only
+    hoisted,  # last: it puts steps before all turns, where nothing could be fused with them
+)
+
+
 def plan(program: Program, trigger: Trigger, lowering: Lowering, *, signed: bool = False, place: StoreOf = str) -> Plan:
     """All passes. ``signed``: every change is multiplied by SIGN; ``place``: the store that a map is in."""
     given = frozenset(trigger.event.params) | (frozenset({SIGN}) if signed else frozenset())
-    found = Plan(*hoist(fused(program, trigger, lowering, signed=signed), given, place))
+    turns = tuple(_turn(program, trigger.event, s, lowering, signed) for s in trigger.statements)
+    found = Plan(turns, (), given, place)
+    for each in PLAN_PASSES:
+        found = each(found)
     verify_plan(found, given, {v.name: len(v.outputs) for v in program.views}, f"the loops on {trigger.event}")
     return found
-
-
-def fused(program: Program, trigger: Trigger, lowering: Lowering, *, signed: bool = False) -> tuple[Turn, ...]:
-    """All passes but the last."""
-    return fuse(_turn(program, trigger.event, s, lowering, signed) for s in trigger.statements)
 
 
 def statement_block(program: Program, event: Event, statement: Statement, lowering: Lowering) -> Block:
