@@ -207,6 +207,7 @@ STATIC: Mapping[SuiteName, Mapping[str, Sequence[Row]]] = MappingProxyType(
         "nexmark": {"side_input": [(123, "a"), (246, "b"), (246, "c")]},
     }
 )
+_UNIQUE = frozenset({"auction", "person"})  # relations whose first column is a key
 _WEIGHTS = {"lineitem": 4, "orders": 2, "partsupp": 2, "lineorder": 5, "bid": 5}  # others: 1
 
 
@@ -220,16 +221,14 @@ def events(name: SuiteName, seed: int, count: int, *, live: int = 12) -> Iterato
         (relation,) = rng.choices(relations, weights)
         rows = held[relation.name]
         full = len(rows) > rng.randrange(2 * live * _WEIGHTS.get(relation.name, 1))
-        if rows and full:
-            yield "-", relation.name, rows.pop(rng.randrange(len(rows)))
-        elif rows and rng.random() < UPDATES:
-            before = rows.pop(rng.randrange(len(rows)))
-            yield "-", relation.name, before
-            rows.append(_changed(before, relation, pools, rng))
-            yield "+", relation.name, rows[-1]
-        else:
-            rows.append(row(relation, pools, rng))
-            yield "+", relation.name, rows[-1]
+        goes = rows.pop(rng.randrange(len(rows))) if rows and (full or rng.random() < UPDATES) else None
+        if goes is not None:
+            yield "-", relation.name, goes
+        if goes is None or not full:
+            comes = row(relation, pools, rng) if goes is None else _changed(goes, relation, pools, rng)
+            if relation.name not in _UNIQUE or all(comes[0] != there[0] for there in rows):
+                rows.append(comes)
+                yield "+", relation.name, comes
 
 
 def row(relation: Relation, pools: Mapping[str, Pool], rng: Random) -> Row:
