@@ -97,7 +97,7 @@ SCRIPTS: dict[SuiteName, list[tuple[str, ...]]] = {
 MANY_ROWS = ("q27", "q28", "q38", "q39", "q40", "q41", "q42")
 """ClickBench asks for groups of 100,000 rows, and for what comes behind the first 1,000: see :mod:`test_many_rows`."""
 
-SEEDS: dict[SuiteName, tuple[int, ...]] = {"tpch": (2, 3), "ssb": (1,), "nexmark": (1,), "clickbench": (2,)}
+SEEDS: dict[SuiteName, tuple[int, ...]] = {"tpch": (2, 3), "ssb": (1,), "nexmark": (4,), "clickbench": (2,)}
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -113,9 +113,9 @@ def test_every_question_is_answered_as_duckdb_does(name: SuiteName) -> None:
 
 
 EVERY_STRATEGY: dict[SuiteName, tuple[str, ...]] = {
-    "tpch": ("q4", "q11", "q13", "q15", "q16", "q20", "q22"),
+    "tpch": ("q4", "q13", "q16", "q22"),
     "ssb": ("q1_1", "q3_4", "q4_3"),
-    "nexmark": ("q4", "q8", "q16", "q18", "q21"),
+    "nexmark": ("q8", "q18", "q21"),
     "clickbench": ("q8", "q18", "q23", "q28", "q42"),
 }
 """To compile all questions in every way would take minutes."""
@@ -124,9 +124,9 @@ EVERY_STRATEGY: dict[SuiteName, tuple[str, ...]] = {
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_the_interpreter(name: SuiteName) -> None:
     for questions in SCRIPTS[name]:
-        along(case(name, questions, 2, 2), [("interpreter", "optimized")])
+        along(case(name, questions, 3, 2), [("interpreter", "optimized")])
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_every_strategy(name: SuiteName) -> None:
-    along(case(name, EVERY_STRATEGY[name], 2, 4), [("python", strategy) for strategy in OTHER_STRATEGIES])
+    along(case(name, EVERY_STRATEGY[name], 3, 4), [("python", strategy) for strategy in OTHER_STRATEGIES])
