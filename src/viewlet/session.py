@@ -257,15 +257,17 @@ class NativeSession(Session):
         super().__init__(compiled.program, start, tables, subscriptions)
         del self._start  # it would hold on to the engine before
         self._point: Point | None = None  # before the update
-        self._streams = frozenset(r.name for r in relations if not r.static and r.name not in self.keys)
+        plain = (r.name for r in relations if not r.static and not r.derived)
+        self._streams = frozenset(name for name in plain if name not in self.keys)
         self._keyed = frozenset(r.name for r in relations if not r.static and r.name in self.keys)
 
     def change(self, name: str, data: Any, times: int) -> None:
-        if self.doors and name in self.doors:
-            data = self.doors[name].widened(data)
         if type(data) is tuple and data and type(data[0]) not in NESTED and name in self._streams:
             self._change_one(name, data, times)
-        elif name in self._keyed and type(data) is tuple and self._change_one_keyed(name, data, times):
+            return
+        if name in self.doors:
+            data = self.doors[name].widened(data)
+        if name in self._keyed and type(data) is tuple and self._change_one_keyed(name, data, times):
             return
         elif self.relation(name).static or name in self.keys:
             self._change_checked(name, data, times)
