@@ -45,13 +45,13 @@ def arguments(node: exp.Expr, scope: Scope, count: int) -> Sequence[exp.Expr]:
 
 
 def call(node: exp.Expr, scope: Scope, name: str, type_: Type, *args: Expr) -> Expr:
-    """A function of the calculus; constants for which it has no value are an error of the script."""
+    """A function of the calculus; constants for which it has no value are refused, though DuckDB may have one."""
     found = strict(name, type_, *args)
     if FUNCTIONS[name].can_be_null:
         found = loose(found.term, type_, True, args)
     if isinstance(found.term, Op) and found.term.name == name and all(isinstance(a, Const) for a in found.term.args):
         hint = "change the constant, or cast with TRY_CAST to get NULL"
-        raise scope.session.source.error(node, "this has no value", hint)
+        raise scope.session.source.unsupported(node, "a constant without an exact value", hint)
     return found
 
 
