@@ -138,7 +138,7 @@ def test_a_reader_waits_for_the_rest_of_a_file(root: str, there: bytes, monkeypa
 
 
 def test_a_sinks_manifest_is_waited_for_too(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    store, made = Store(root), merge_on_read.Manifest(3, 5, "{}", None, ("changes/3-x",))
+    store, made = Store(root), merge_on_read.ParquetManifest(3, 5, "{}", None, ("changes/3-x",))
     merge_on_read._write_manifest(store, made)
     path = f"{store._root}/manifests/3.json"
     whole = store.read("manifests/3.json").to_pybytes()
