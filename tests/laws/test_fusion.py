@@ -26,7 +26,7 @@ from viewlet.engines.exact.python.engine import PythonEngine
 from viewlet.loops.fuse import Turn, bound_names, merged, renamed
 from viewlet.loops.hoist import free_names, hoist
 from viewlet.loops.lower import Lowering
-from viewlet.loops.pipeline import fused
+from viewlet.loops.pipeline import Plan, fused, turns_of
 from viewlet.loops.steps import Add, Block, Emit, Factor, Let, Total
 from viewlet.loops.steps import Test as Filter
 from viewlet.program.trigger import Event, MapDefinition, Program, Statement, Trigger
@@ -135,7 +135,7 @@ def test_random_programs(given_case: Case) -> None:
 
 def turns(program: Program, relation: str) -> tuple[Turn, ...]:
     trigger = next(t for t in program.triggers if (t.event.kind, t.event.relation) == ("+", relation))
-    return fused(program, trigger, Lowering.of(program))
+    return fused(Plan(turns_of(program, trigger, Lowering.of(program)))).turns
 
 
 def test_statements_over_one_slice_are_one_pass() -> None:

@@ -158,7 +158,7 @@ def test_what_is_not_in_normal_form_is_brought_into_it():
         ("q[x]", "expected '[', found 'the end'", 5),
         ("(x := R(a) + 1)", "expected ')', found '+'", 12),
         ("DATE '2020-13-01'", "month must be in 1..12", 1),
-        ("R(a) ? S", "unexpected '?'", 6),
+        ("R(a) % S", "unexpected '%'", 6),
         ("'open", 'unexpected "\'"', 1),
     ],
 )

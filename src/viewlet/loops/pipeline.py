@@ -67,12 +67,16 @@ PLAN_PASSES: tuple[Callable[[Plan], Plan], ...] = (
 def plan(program: Program, trigger: Trigger, lowering: Lowering, *, signed: bool = False, place: StoreOf = str) -> Plan:
     """All passes. ``signed``: every change is multiplied by SIGN; ``place``: the store that a map is in."""
     given = frozenset(trigger.event.params) | (frozenset({SIGN}) if signed else frozenset())
-    turns = tuple(_turn(program, trigger.event, s, lowering, signed) for s in trigger.statements)
-    found = Plan(turns, (), given, place)
+    found = Plan(turns_of(program, trigger, lowering, signed=signed), (), given, place)
     for each in PLAN_PASSES:
         found = each(found)
     verify_plan(found, given, {v.name: len(v.outputs) for v in program.views}, f"the loops on {trigger.event}")
     return found
+
+
+def turns_of(program: Program, trigger: Trigger, lowering: Lowering, *, signed: bool = False) -> tuple[Turn, ...]:
+    """Each statement as a turn of its own."""
+    return tuple(_turn(program, trigger.event, s, lowering, signed) for s in trigger.statements)
 
 
 def statement_block(program: Program, event: Event, statement: Statement, lowering: Lowering) -> Block:
