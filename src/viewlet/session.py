@@ -269,7 +269,7 @@ class NativeSession(Session):
             data = self.doors[name].widened(data)
         if name in self._keyed and type(data) is tuple and self._change_one_keyed(name, data, times):
             return
-        elif self.relation(name).static or name in self.keys:
+        if self.relation(name).static or name in self.keys:
             self._change_checked(name, data, times)
         elif is_one_row(data):
             self._change_one(name, data, times)
