@@ -395,7 +395,8 @@ def children(q: Query) -> tuple[Query, ...]:
 def map_children(q: Query, f: Callable[[Query], Query]) -> Query:
     """Q with ``f`` applied to its children, rebuilt by the constructors.
 
-    A variable that came from outside and that a child now gives itself stays visible through a Sum.
+    A variable that came from outside and that a child now gives itself stays visible through a Sum. Exists(0) is 0: it
+    gives no columns, so a product with it must be 0 as well.
     """
     match q:
         case Join(parts):
@@ -410,7 +411,8 @@ def map_children(q: Query, f: Callable[[Query], Query]) -> Query:
         case Bind(var, inner):
             return Bind(var, f(inner))
         case Exists(inner):
-            return Exists(f(inner))
+            after = f(inner)
+            return ZERO if after == ZERO else Exists(after)
         case Materialize(inner, bound):
             return Materialize(f(inner), bound)
         case _:

@@ -138,12 +138,12 @@ class Compilation:
         expression = factorize(self.decision(change, context, view), context, self.trace)
         return aim(view, expression, context) if expression != ZERO else None
 
-    def reevaluation(self, view: MapDefinition, context: Context) -> Statement:
-        """Q := Q, over views that the trigger has refreshed already"""
+    def reevaluation(self, view: MapDefinition, context: Context) -> Statement | None:
+        """Q := Q, over views that the trigger has refreshed already; None where Q is empty whatever happens"""
         self.trace.record("reevaluate", "§5.1, rule (4) R", view.definition.text, view.definition.text)
         context = replace(context, bound=frozenset(view.inputs))
         expression = factorize(self.decision(view.definition, context, view), context, self.trace)
-        return Statement(view.read, ":=", expression)
+        return Statement(view.read, ":=", expression) if expression != ZERO else None
 
     def refreshed_groups(self, view: MapDefinition, context: Context, target: View) -> Statement:
         """Q[@p] += Q'[@p] − Q[@p]: the groups that the event is about, evaluated once instead of before and after."""

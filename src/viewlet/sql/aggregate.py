@@ -176,6 +176,7 @@ class GroupedScope(Scope):
     grouping: Grouping | None = None
     keys: Keys = field(default_factory=lambda: Keys({}))
     items: Mapping[str, exp.Expr] = field(default_factory=dict)
+    of_rows = False
 
     def visible(self, node: exp.Column) -> Expr | None:
         found = self.own(node)

@@ -119,8 +119,8 @@ class _Origin:
 
 
 def _origin(column: exp.Column, scope: Scope) -> _Origin:
-    expr = scope.column(column)
-    name = expr.term.name if isinstance(expr.term, Var) else ""
+    level, expr = scope.found(column)
+    name = expr.term.name if level.of_rows and isinstance(expr.term, Var) else ""
     atom, own_name = scope.session.names.origins.get(name, (None, column.name.lower()))
     return _Origin(atom, own_name, str(shown(expr.type)) if expr.type else "VARCHAR")
 

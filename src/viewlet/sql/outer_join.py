@@ -56,7 +56,9 @@ class Rows:
             var, product = bound(names, product, rounded(f.expr).term, f.name)
             fields.append(replace(f, expr=variable(var, f.expr.type, f.expr.nullable)))
         rows = Rows((), tuple(fields))
-        return replace(rows, factors=(sum_(rows.variables, product),))
+        rows = replace(rows, factors=(sum_(rows.variables, product),))
+        names.forget_rows_inside(rows.product)
+        return rows
 
     def nullable(self) -> Rows:
         """The same columns where they may be NULL for want of a row."""

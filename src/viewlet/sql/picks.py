@@ -10,7 +10,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from viewlet.algebra.query import Bind, Compare, Value
-from viewlet.algebra.terms import NULL, ONE_TERM, ZERO_TERM, Var, op
+from viewlet.algebra.terms import NULL, ONE_TERM, ZERO_TERM, Var, free, op
 from viewlet.program.trigger import End
 from viewlet.schema import BOOLEAN
 from viewlet.sql.aggregate import Call, Grouping, aggregates, as_number, extreme, one_argument
@@ -87,6 +87,10 @@ def _read(end: End, x: Expr, y: Expr, grouping: Grouping) -> Expr:
 
 
 def _nested(end: End, x: Expr, y: Expr, grouping: Grouping) -> Expr:
+    if free(y.bare) <= frozenset(grouping.keys):  # one y in each group, or NULL
+        return extreme("least", x, grouping.where(*y.binds, *y.guards))
+    if x.bare == y.bare:
+        return extreme(end, x, grouping)
     last = extreme(end, y, grouping)
     same = Compare("=", y.bare, last.bare)
     return extreme("least", x, grouping.where(*y.binds, *y.guards, same))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from sqlglot import exp
 
-from viewlet.algebra.query import Query, Rel, inputs, rename, variables
+from viewlet.algebra.query import Query, Rel, inputs, outputs, rename, variables
 from viewlet.schema import Column, Relation
 from viewlet.schema import Dialect as Dialect
 from viewlet.sql.expr import Expr
@@ -40,6 +41,13 @@ class Names:
         """Queries over the same variables, so renamed that all may stand in one product; inputs and ``keep`` stay."""
         first, *others = queries
         return [first, *(self._copy(q, frozenset(keep)) for q in others)]
+
+    def forget_rows_inside(self, product: Query) -> None:
+        """A column has no origin any more where the product gives it and not the row that it was read from."""
+        given = outputs(product)
+        for var in given & self.origins.keys():
+            if not given.issuperset(self.origins[var][0].vars):
+                del self.origins[var]
 
     def _copy(self, q: Query, keep: frozenset[str]) -> Query:
         return rename(q, {old: self.fresh(old) for old in sorted(variables(q) - keep - inputs(q))})
@@ -103,6 +111,15 @@ class Scope:
     outer: Scope | None = None
     common: Mapping[str, CommonTable] = field(default_factory=dict)
     aliases: Aliases = ()
+    of_rows: ClassVar[bool] = True  # columns are read off rows, not off groups of them
+
+    @property
+    def levels(self) -> Iterator[Scope]:
+        """This scope, then those around it."""
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.outer
 
     def adding(self, fields: tuple[Field, ...]) -> Scope:
         return replace(self, fields=self.fields + fields)
@@ -123,12 +140,13 @@ class Scope:
         return [f for f in self.fields if f.name == node.name.lower() and f.is_in(node.table.lower())]
 
     def column(self, node: exp.Column) -> Expr:
-        scope: Scope | None = self
-        while scope is not None:
-            found = scope.visible(node)
-            if found is not None:
-                return found
-            scope = scope.outer
+        return self.found(node)[1]
+
+    def found(self, node: exp.Column) -> tuple[Scope, Expr]:
+        """The innermost scope that has the column, and what it is there."""
+        for scope in self.levels:
+            if (expr := scope.visible(node)) is not None:
+                return scope, expr
         raise self._unknown(node)
 
     def visible(self, node: exp.Column) -> Expr | None:
@@ -148,12 +166,7 @@ class Scope:
         raise self.session.source.error(node, "GROUPING cannot stand here", hint)
 
     def _unknown(self, node: exp.Column) -> Exception:
-        levels: list[Scope] = []
-        scope: Scope | None = self
-        while scope is not None:
-            levels.append(scope)
-            scope = scope.outer
-        fields = [f for level in levels for f in level.fields]
+        fields = [f for level in self.levels for f in level.fields]
         table = node.table.lower()
         if table and not any(table == f.table for f in fields):
             tables = sorted({f.table for f in fields})

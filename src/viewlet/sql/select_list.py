@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import chain, count
 
 from sqlglot import exp
 
 from viewlet.algebra.query import Query, join
-from viewlet.algebra.terms import Term
+from viewlet.algebra.terms import Term, free
 from viewlet.errors import shortened
 from viewlet.sql.aggregate import GroupedScope, Grouping, Keys, bound
 from viewlet.sql.aliases import aliases_before, aliases_of, seeing
 from viewlet.sql.expr import Expr, rounded, variable
 from viewlet.sql.expression import boolean, expression, output
 from viewlet.sql.grouping_sets import GROUP_HINTS, expanded, grouping_sets
-from viewlet.sql.scope import Aliases, Scope
+from viewlet.sql.scope import Aliases, Scope, Session
 from viewlet.sql.star import star_items
 from viewlet.sql.unsupported import only
 
@@ -89,6 +90,7 @@ def _grouping(tree: exp.Select, found: Block, items: list[tuple[str, exp.Expr]])
     session, sets = found.scope.session, _sets(tree, found.scope, items)
     translated = [[expression(node, found.scope) for node in nodes] for nodes in sets]
     if len(sets) > 1:
+        _refuse_constants(session, chain.from_iterable(sets), chain.from_iterable(translated))
         return expanded(session.names, join(*found.factors), translated)
     product, keys, variables = join(*found.factors), dict[Term, Expr](), list[str]()
     for key in translated[0]:
@@ -97,6 +99,14 @@ def _grouping(tree: exp.Select, found: Block, items: list[tuple[str, exp.Expr]])
         keys[key.term] = variable(var, key.type, key.nullable)
         variables.append(var)
     return Grouping(session.names, tuple(variables), (product,), bool(variables)), Keys(keys)
+
+
+def _refuse_constants(session: Session, nodes: Iterable[exp.Expr], keys: Iterable[Expr]) -> None:
+    """In DuckDB every such constant of the SELECT is NULL in a set that lacks it; a term cannot say which ones."""
+    for node, key in zip(nodes, keys, strict=True):
+        if not free(key.term):
+            hint = "group by columns and expressions over them"
+            raise session.source.unsupported(node, "a constant among grouping sets", hint)
 
 
 def _sets(tree: exp.Select, scope: Scope, items: list[tuple[str, exp.Expr]]) -> list[list[exp.Expr]]:

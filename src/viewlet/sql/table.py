@@ -176,6 +176,7 @@ def _from_item(node: exp.Expr, scope: Scope) -> Rows:
     around = replace(scope, fields=(), outer=scope if scope.fields else scope.outer)
     inner = node if isinstance(node, exp.Values) else node.this
     found = _named(node, around, alias) if isinstance(node, exp.Table) else table(inner, around)
+    scope.session.names.forget_rows_inside(join(*found.factors))
     names = _column_aliases(node, scope, [c.name for c in found.columns])
     exprs = [replace(c.expr, is_column=True) for c in found.columns]
     return Rows(found.factors, tuple(Field(alias, n, e) for n, e in zip(names, exprs, strict=True)))
