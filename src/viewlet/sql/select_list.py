@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
 from itertools import chain, count
 
 from sqlglot import exp
 
-from viewlet.algebra.query import Query, join
-from viewlet.algebra.terms import Term, free
+from viewlet.algebra.query import Query, join, outputs
+from viewlet.algebra.terms import Term, Var, can_fail, free
 from viewlet.errors import shortened
 from viewlet.sql.aggregate import GroupedScope, Grouping, Keys, bound
 from viewlet.sql.aliases import aliases_before, aliases_of, seeing
@@ -93,12 +93,22 @@ def _grouping(tree: exp.Select, found: Block, items: list[tuple[str, exp.Expr]])
         _refuse_constants(session, chain.from_iterable(sets), chain.from_iterable(translated))
         return expanded(session.names, join(*found.factors), translated)
     product, keys, variables = join(*found.factors), dict[Term, Expr](), list[str]()
+    columns = {key.term.name for key in translated[0] if isinstance(key.term, Var)} & outputs(product)
     for key in translated[0]:
+        if _follows(key, columns):
+            keys[key.term] = rounded(key)
+            continue
         product = join(product, *key.binds)
         var, product = bound(session.names, product, rounded(key).term, "key")
         keys[key.term] = variable(var, key.type, key.nullable)
         variables.append(var)
     return Grouping(session.names, tuple(variables), (product,), bool(variables)), Keys(keys)
+
+
+def _follows(key: Expr, columns: Set[str]) -> bool:
+    """GROUP BY d, year(d): the year says nothing new, and the groups are those of d."""
+    simple = not isinstance(key.term, Var) and not key.binds and not can_fail(key.term)
+    return simple and bool(columns) and free(key.term) <= columns
 
 
 def _refuse_constants(session: Session, nodes: Iterable[exp.Expr], keys: Iterable[Expr]) -> None:

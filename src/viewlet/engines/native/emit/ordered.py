@@ -81,7 +81,8 @@ class OrderedReads:
         wanted, into = ", ".join(map(str, totals)), ", ".join(t.text for t in totals.values())
         with self.given(tree):
             for up, down in self.ranges.bounds(first.order, read.order, read.by, scope):
-                out.add(f"{tree.member}sum<{wanted}>(faults, {terms.view}, {up}, {down}, {into});")
+                # the word template: the tree may hang on the entry that a generic lambda is given
+                out.add(f"{tree.member}template sum<{wanted}>(faults, {terms.view}, {up}, {down}, {into});")
 
     # -- runs ----------------------------------------------------------------------------------------------------------
 
@@ -97,7 +98,7 @@ class OrderedReads:
         tree = self.tree(read, scope, at_hand)
         lane = read.order.lane(read.member, "AFTER" if step.after else "BEFORE")
         after = "true" if step.after else "false"
-        call = f"{tree.member}runs<{lane}, {after}>(faults, {context.terms.view}, {holds}, {name});"
+        call = f"{tree.member}template runs<{lane}, {after}>(faults, {context.terms.view}, {holds}, {name});"
         out.add(f"if ({tree.text}) {call}" if tree.may_be_null else call)
         if tree.may_be_null:
             out.add(f"else if ({holds}({{}})) {name}.push({{}});  // no keys: the sum over nothing")
