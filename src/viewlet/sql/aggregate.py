@@ -244,6 +244,8 @@ class Call:
 
     def argument(self, place: int = 0) -> Expr:
         """One argument, translated where the rows are."""
+        if place >= len(self.arguments):
+            raise self.error(f"{self.name} takes {place + 1} arguments", f"write {self.name}(x, y)")
         _refuse_outer(self.arguments[place], self.scope)
         return expression(self.arguments[place], self.scope)
 
