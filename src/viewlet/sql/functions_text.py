@@ -70,7 +70,7 @@ _FLAGS = frozenset({"is_left", "safe", "coalesce"})  # that say how sqlglot read
 
 
 def argument(node: exp.Expr, scope: Scope, wanted: Wanted) -> Expr:
-    """An argument, of a type that DuckDB takes for such a one."""
+    """An argument, if DuckDB takes its type here."""
     found = expression(node, scope)
     if wanted == "text":
         return _text(node, scope, found)
