@@ -1,6 +1,6 @@
 """ORDER BY at the end of a view: what each of its terms means.
 
-A name alone is that of a SELECT item; within an expression the columns of FROM come first. An expression that no SELECT
+A name alone means a SELECT item; within an expression the columns of FROM come first. An expression that no SELECT
 item gives becomes one more item, which is not shown. Of DISTINCT rows and of a set operation there are no further
 items, so that an expression is one over their columns.
 """
