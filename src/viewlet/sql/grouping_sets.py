@@ -13,8 +13,8 @@ from sqlglot import exp
 
 from viewlet.algebra.query import Bind, Query, Value, join, union
 from viewlet.algebra.terms import NULL, Term, number
-from viewlet.sql.aggregate import Grouping, Keys
 from viewlet.sql.expr import Expr, rounded, variable
+from viewlet.sql.grouping import Grouping, Keys
 from viewlet.sql.scope import Names
 from viewlet.sql.source import Source
 

@@ -13,8 +13,9 @@ from sqlglot import exp
 
 from viewlet.algebra.terms import ONE_TERM, ZERO_TERM, Term, Var, number, op
 from viewlet.schema import DOUBLE
-from viewlet.sql.aggregate import Call, Grouping, aggregates, one_argument, summed
+from viewlet.sql.aggregate import Call, aggregates, one_argument, summed
 from viewlet.sql.expr import Expr, merge, not_null, strict
+from viewlet.sql.grouping import Grouping
 from viewlet.sql.types import to_double
 
 _BEYOND_ROUNDING = number(10**27)

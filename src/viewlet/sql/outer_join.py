@@ -22,8 +22,8 @@ from viewlet.algebra.query import (
     union,
 )
 from viewlet.algebra.terms import COMPARISONS, NULL, ZERO_TERM, Const, Term, Var, substitute_term
-from viewlet.sql.aggregate import bound
 from viewlet.sql.expr import rounded, variable
+from viewlet.sql.grouping import bound
 from viewlet.sql.scope import Field, Names
 
 

@@ -13,9 +13,10 @@ from viewlet.algebra.query import Bind, Compare, Value
 from viewlet.algebra.terms import NULL, ONE_TERM, ZERO_TERM, Var, free, op
 from viewlet.program.trigger import End
 from viewlet.schema import BOOLEAN
-from viewlet.sql.aggregate import Call, Grouping, aggregates, as_number, extreme, one_argument
+from viewlet.sql.aggregate import Call, aggregates, as_number, extreme, one_argument
 from viewlet.sql.expr import Expr, constant, holds, loose, null_test, rounded, variable
 from viewlet.sql.expression import expression
+from viewlet.sql.grouping import Grouping
 
 
 @aggregates(exp.ArgMin, exp.ArgMax)

@@ -11,10 +11,11 @@ from sqlglot import exp
 from viewlet.algebra.query import Query, join, outputs
 from viewlet.algebra.terms import Term, Var, can_fail, free
 from viewlet.errors import shortened
-from viewlet.sql.aggregate import GroupedScope, Grouping, Keys, bound
+from viewlet.sql.aggregate import GroupedScope
 from viewlet.sql.aliases import aliases_before, aliases_of, seeing
 from viewlet.sql.expr import Expr, rounded, variable
 from viewlet.sql.expression import boolean, expression, output
+from viewlet.sql.grouping import Grouping, Keys, bound
 from viewlet.sql.grouping_sets import GROUP_HINTS, expanded, grouping_sets
 from viewlet.sql.scope import Aliases, Scope, Session
 from viewlet.sql.star import star_items

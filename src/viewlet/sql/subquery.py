@@ -10,7 +10,6 @@ from sqlglot import exp
 from viewlet.algebra.query import Bind, Compare, Exists, Join, Query, Rel, Sum, children, inputs, join, outputs, sum_
 from viewlet.algebra.terms import NULL, TRUE, ZERO_TERM, Var, free, op
 from viewlet.schema import BOOLEAN, Relation
-from viewlet.sql.aggregate import aggregate_factors
 from viewlet.sql.ending import without_ending, without_first
 from viewlet.sql.expr import (
     Expr,
@@ -18,6 +17,7 @@ from viewlet.sql.expr import (
     merge,
 )
 from viewlet.sql.expression import translates
+from viewlet.sql.grouping import aggregate_factors
 from viewlet.sql.outer_join import Rows, left_join
 from viewlet.sql.scope import Field, Scope
 from viewlet.sql.select_list import Block, aggregation, is_aggregating, plain_columns

@@ -9,11 +9,11 @@ from sqlglot import exp
 
 from viewlet.algebra.query import Exists, Query, Rel, join, sum_
 from viewlet.errors import SqlError
-from viewlet.sql.aggregate import aggregate_factors, bound
 from viewlet.sql.aliases import aliases_of, seeing
 from viewlet.sql.ending import is_cut, without_ending
 from viewlet.sql.expr import holds, merge, rounded, variable
 from viewlet.sql.expression import boolean
+from viewlet.sql.grouping import aggregate_factors, bound
 from viewlet.sql.joins import is_comma, joined
 from viewlet.sql.outer_join import Rows, without_rejected
 from viewlet.sql.parse import Statement

@@ -14,9 +14,9 @@ from sqlglot import exp
 
 from viewlet.algebra.query import Bind, Compare, Exists, Query, Value, inputs, join, outputs, rename, sum_
 from viewlet.algebra.terms import FALSE, TRUE, ZERO_TERM, Const, Term, Var, number, op
-from viewlet.sql.aggregate import bound
 from viewlet.sql.expr import Expr, merge, rounded, variable
 from viewlet.sql.expression import expression
+from viewlet.sql.grouping import bound
 from viewlet.sql.scope import Names, Scope, Session
 from viewlet.sql.select_list import Block, OutputColumn, is_aggregating
 from viewlet.sql.unsupported import only
