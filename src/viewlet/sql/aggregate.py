@@ -32,12 +32,12 @@ class GroupedScope(Scope):
     of_rows = False
 
     def visible(self, node: exp.Column) -> Expr | None:
-        found = self.own(node)
-        if found is None:
+        own = self.own(node)
+        if own is None:
             return meant(node, self)
-        if found.expr.term in self.keys.values:
-            return self.keys.values[found.expr.term]
-        raise self._not_grouped(node, found)
+        if own.expr.term in self.keys.values:
+            return self.keys.values[own.expr.term]
+        raise self._not_grouped(node, own)
 
     def known(self, node: exp.Expr) -> Expr | None:
         assert self.base is not None
@@ -71,9 +71,9 @@ class GroupedScope(Scope):
         is_alias = isinstance(node, exp.Column) and not node.table and self.base.own(node) is None
         return self.items.get(node.name.lower(), node) if is_alias else node
 
-    def _not_grouped(self, node: exp.Column, found: Field) -> Exception:
+    def _not_grouped(self, node: exp.Column, own: Field) -> Exception:
         assert self.grouping is not None
-        name = f"{found.table}.{found.name}"
+        name = f"{own.table}.{own.name}"
         hint = f"add {name} to GROUP BY" if self.grouping.grouped else f"write GROUP BY {name}"
         return self.session.source.error(
             node, f"column {name} is neither grouped nor aggregated", f"{hint}, or aggregate it: SUM({name})"
@@ -281,8 +281,8 @@ def total(call: Call, argument: Expr) -> Expr:
     name = summed(argument, grouping)
     type_ = sum_type(argument.type or BIGINT)
     plain = call.is_paper or filled
-    found = variable(name, type_, False) if plain else _unless_empty(Var(name), type_, argument, grouping)
-    return replace(found, unrounded=type_ == DOUBLE)
+    sum_of_values = variable(name, type_, False) if plain else _unless_empty(Var(name), type_, argument, grouping)
+    return replace(sum_of_values, unrounded=type_ == DOUBLE)
 
 
 def summed(argument: Expr, grouping: Grouping) -> str:

@@ -38,10 +38,10 @@ def aliases_of(tree: exp.Select) -> Aliases:
 
 def aliases_before(tree: exp.Select, node: exp.Expr) -> Aliases:
     """The names of the SELECT items before one."""
-    found: list[tuple[str, exp.Expr]] = []
+    aliases: list[tuple[str, exp.Expr]] = []
     for item in tree.expressions:
         if item is node or item.this is node:
             break
         if isinstance(item, exp.Alias):
-            found.append((item.alias.lower(), item.this))
-    return tuple(found)
+            aliases.append((item.alias.lower(), item.this))
+    return tuple(aliases)

@@ -125,10 +125,10 @@ class _Cast:
         """To an integer half to even, to a DECIMAL half away from zero."""
         value = rounded(self.inner)
         if self.target.kind == "DECIMAL":
-            found = self.call(f"double_to_number_{self.target.scale}", self.target, value)
-            return self.bounded(found, 99)
-        found = self.call("double_to_integer", BIGINT, value)
-        return found if self.target == BIGINT else self.bounded(found, 99)
+            converted = self.call(f"double_to_number_{self.target.scale}", self.target, value)
+            return self.bounded(converted, 99)
+        converted = self.call("double_to_integer", BIGINT, value)
+        return converted if self.target == BIGINT else self.bounded(converted, 99)
 
     def of_truth(self) -> Expr:
         if self.target.kind == "DECIMAL" and self.target.precision == self.target.scale:
@@ -159,7 +159,7 @@ class _Cast:
         if self.target in _READ:
             return self.call(_READ[self.target], self.target, self.inner)
         if self.target.kind == "DECIMAL":
-            found = self.call(f"read_number_{self.target.scale}", self.target, self.inner)
-            return self.bounded(found, 99)
-        found = self.call("read_integer", BIGINT, self.inner)
-        return found if self.target == BIGINT else self.bounded(found, 99)
+            converted = self.call(f"read_number_{self.target.scale}", self.target, self.inner)
+            return self.bounded(converted, 99)
+        converted = self.call("read_integer", BIGINT, self.inner)
+        return converted if self.target == BIGINT else self.bounded(converted, 99)

@@ -33,14 +33,14 @@ def _is_inside_or(node: exp.Expr) -> bool:
 
 def _parts(node: exp.Expr, kind: type[exp.Binary]) -> list[exp.Expr]:
     """The operands of a chain of ANDs or ORs, from left to right."""
-    found, rest = list[exp.Expr](), [node]
+    operands, rest = list[exp.Expr](), [node]
     while rest:
         part = rest.pop().unnest()
         if isinstance(part, kind):
             rest += [part.expression, part.this]
         else:
-            found.append(part)
-    return found
+            operands.append(part)
+    return operands
 
 
 def _both(left: exp.Expr, right: exp.Expr) -> exp.Expr:

@@ -98,8 +98,8 @@ def _constraints(definitions: Sequence[exp.Expr]) -> Iterator[tuple[exp.Expr, ex
 
 
 def _known(source: Source, name: exp.Expr, columns: Sequence[str]) -> str:
-    found = name.name.lower()
-    if found not in columns:
-        hint = did_you_mean(found, columns, f"the columns are: {', '.join(columns)}")
-        raise source.error(name, f"there is no column {found}", hint)
-    return found
+    column = name.name.lower()
+    if column not in columns:
+        hint = did_you_mean(column, columns, f"the columns are: {', '.join(columns)}")
+        raise source.error(name, f"there is no column {column}", hint)
+    return column

@@ -85,9 +85,11 @@ def relation(source: Source, statement: Statement) -> Relation:
     for i, column in enumerate(columns):
         if any(column.name == earlier.name for earlier in columns[:i]):
             raise source.error(definitions[i], f"column {column.name} is defined twice", "rename one of them")
-    found = keys(source, schema.expressions, [c.name for c in columns])
-    columns = tuple(replace(c, nullable=c.nullable and c.name not in found.primary) for c in columns)
-    plain = Relation(statement.name, columns, statement.kind == "TABLE", key=found.primary, unique=found.unique)
+    unique_keys = keys(source, schema.expressions, [c.name for c in columns])
+    columns = tuple(replace(c, nullable=c.nullable and c.name not in unique_keys.primary) for c in columns)
+    plain = Relation(
+        statement.name, columns, statement.kind == "TABLE", key=unique_keys.primary, unique=unique_keys.unique
+    )
     return _with_options(source, plain, statement)
 
 
@@ -113,17 +115,17 @@ def _column(source: Source, definition: exp.Expr) -> Column:
 
 def data_type(source: Source, place: exp.Expr, node: exp.DataType) -> Type:
     """A parameter is honoured or refused, never dropped; the length of a VARCHAR means nothing in DuckDB either."""
-    found = None if node.args.get("nested") else _TYPES.get(node.this)
-    if found is None:
+    type_ = None if node.args.get("nested") else _TYPES.get(node.this)
+    if type_ is None:
         raise source.unsupported(
             place, f"type {written_type(source, place, node)}", _NEAREST.get(node.this, _ALL_TYPES)
         )
     given = _parameters(source, place, node)
-    if found.kind == "DECIMAL":
+    if type_.kind == "DECIMAL":
         return _decimal(source, place, node, given)
-    if given and found == TIMESTAMP:
+    if given and type_ == TIMESTAMP:
         _check_precision(source, place, node, given[0])
-    return found
+    return type_
 
 
 def _parameters(source: Source, place: exp.Expr, node: exp.DataType) -> list[int]:

@@ -90,11 +90,11 @@ class Definitions:
             self._create_relation(statement)
 
     def _create_relation(self, statement: Statement) -> None:
-        found, derived = relation(self.source, statement), self.catalog.derived.get(statement.name, ())
+        relation_, derived = relation(self.source, statement), self.catalog.derived.get(statement.name, ())
         if derived and Dropped(statement.name) in self.dropped:
             hint = "choose another name: functions of its rows were computed for the one before"
             raise self.source.unsupported(statement.place, f"{statement.name} defined again", hint)
-        self.catalog.relations[statement.name] = replace(found, columns=found.columns + derived)
+        self.catalog.relations[statement.name] = replace(relation_, columns=relation_.columns + derived)
 
     def _create_view(self, statement: Statement) -> None:
         session = Session(self.source, self.catalog, self.dialect, Names())
@@ -147,17 +147,17 @@ class Definitions:
             self.steps.append(Moved(name, new))
 
     def _rename_column(self, head: Head, column: str, new: str) -> None:
-        found = self.catalog.relations.get(head.name)
-        if found is None:
+        table = self.catalog.relations.get(head.name)
+        if table is None:
             hint = "drop the view, and create it with other names: CREATE MATERIALIZED VIEW v (a, b) AS …"
             raise self.source.unsupported(head.place, "RENAME COLUMN of a view", hint)
-        names = [c.name for c in found.columns]
+        names = [c.name for c in table.columns]
         if column not in names:
             hint = did_you_mean(column, names, f"the columns are: {', '.join(names)}")
             raise self.source.error(head.place, f"there is no column {column} in {head.name}", hint)
         if new in names:
             raise self.source.error(head.place, f"there is a column {new} already", "choose another name")
-        self.catalog.relations[head.name] = _with_column(found, column, new)
+        self.catalog.relations[head.name] = _with_column(table, column, new)
 
     # -- INSERT, UPDATE, DELETE ----------------------------------------------------------------------------------------
 
@@ -209,14 +209,14 @@ def _renamed(named: dict[str, T], name: str, new: str, change: Callable[[T], T])
     }
 
 
-def _with_column(found: Relation, column: str, new: str) -> Relation:
+def _with_column(table: Relation, column: str, new: str) -> Relation:
     def named(name: str) -> str:
         return new if name == column else name
 
     return replace(
-        found,
-        columns=tuple(replace(c, name=named(c.name)) for c in found.columns),
-        distinct={named(name): n for name, n in found.distinct.items()},
-        key=tuple(map(named, found.key)),
-        unique=tuple(tuple(map(named, key)) for key in found.unique),
+        table,
+        columns=tuple(replace(c, name=named(c.name)) for c in table.columns),
+        distinct={named(name): n for name, n in table.distinct.items()},
+        key=tuple(map(named, table.key)),
+        unique=tuple(tuple(map(named, key)) for key in table.unique),
     )

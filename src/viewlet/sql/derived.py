@@ -119,7 +119,7 @@ class _Origin:
 
 
 def _origin(column: exp.Column, scope: Scope) -> _Origin:
-    level, expr = scope.found(column)
+    level, expr = scope.resolved(column)
     name = expr.term.name if level.of_rows and isinstance(expr.term, Var) else ""
     atom, own_name = scope.session.names.origins.get(name, (None, column.name.lower()))
     return _Origin(atom, own_name, str(shown(expr.type)) if expr.type else "VARCHAR")
@@ -174,11 +174,11 @@ def _type(node: exp.Expr, scope: Scope, text: str, origins: Sequence[_Origin]) -
 
     inputs = ", ".join(sorted({f"CAST(NULL AS {o.type}) AS {o.quoted}" for o in origins}))
     try:
-        (found,) = connection().sql(f"SELECT {text} AS derived FROM (SELECT {inputs}) arrived").types
+        (type_,) = connection().sql(f"SELECT {text} AS derived FROM (SELECT {inputs}) arrived").types
     except duckdb.CatalogException:
         return None
     except duckdb.Error as error:
         hint = "this function is computed by DuckDB: write what it takes"
         raise scope.session.source.error(node, first_line(error), hint) from None
-    places = _DECIMAL.fullmatch(str(found))
-    return decimal(int(places[1]), int(places[2])) if places else _TYPES.get(str(found))
+    places = _DECIMAL.fullmatch(str(type_))
+    return decimal(int(places[1]), int(places[2])) if places else _TYPES.get(str(type_))

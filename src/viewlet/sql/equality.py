@@ -18,12 +18,12 @@ def equal(names: Names, left: Expr, right: Expr) -> Expr:
 
     Where both may be NULL, a guard of one of them stands beside it, as beside every equality.
     """
-    found = compared("=", left, right)
-    if found.true is None or not _is_lookup(left, right):
-        return found
+    equality = compared("=", left, right)
+    if equality.true is None or not _is_lookup(left, right):
+        return equality
     shared, test = names.fresh("equal"), Compare("=", left.bare, right.bare)
     named = Bind(shared, Value(left.bare)), Bind(shared, Value(right.bare))
-    return replace(found, true=merge([named, tuple(f for f in found.true if f != test)]))
+    return replace(equality, true=merge([named, tuple(f for f in equality.true if f != test)]))
 
 
 def _is_lookup(left: Expr, right: Expr) -> bool:

@@ -90,12 +90,12 @@ def expression(node: exp.Expr, scope: Scope) -> Expr:
         raise refuse(source, node)
     except SqlError as error:
         try:
-            found = derived(node, scope) if isinstance(error, UnsupportedError) else None
+            by_duckdb = derived(node, scope) if isinstance(error, UnsupportedError) else None
         except SqlError as refused:
             has_rule = type(node) in RULES and not isinstance(node, exp.Anonymous)
-            found, error = None, error if has_rule else refused
-        if found is not None:
-            return found
+            by_duckdb, error = None, error if has_rule else refused
+        if by_duckdb is not None:
+            return by_duckdb
         if source.noted is None or len(source.noted) == before:  # else it may come of what was refused inside
             source.refuse(error)
             _look_inside(node, scope)
@@ -254,10 +254,10 @@ def _check_shift(node: exp.Expr, scope: Scope, days: int) -> None:
 @translates(exp.Interval)
 def _interval(node: exp.Expr, scope: Scope) -> Expr:
     """A constant that differences of timestamps are compared with."""
-    found = span(scope.session.source, node)
-    if found is None:
+    interval = span(scope.session.source, node)
+    if interval is None:
         raise scope.session.source.unsupported(node, "this INTERVAL", "write INTERVAL '1 day 2 hours'")
-    return constant(number(found.length), INTERVAL)
+    return constant(number(interval.length), INTERVAL)
 
 
 def _shifted(node: exp.Expr, moment: exp.Expr, by: Span, scope: Scope, sign: int) -> Expr:
@@ -353,8 +353,8 @@ def _and(node: exp.Expr, scope: Scope) -> Expr:
 @translates(exp.Or)
 def _or(node: exp.Expr, scope: Scope) -> Expr:
     assert isinstance(node, exp.Or)
-    if (found := factored(node)) is not None:
-        shared, rest = found
+    if (split := factored(node)) is not None:
+        shared, rest = split
         return conjunction([boolean(part, scope) for part in (*shared, *([rest] if rest is not None else []))])
     return disjunction([boolean(node.this, scope), boolean(node.expression, scope)])
 

@@ -57,5 +57,5 @@ def _end_of_part(body: list[Token], at: int) -> int:
 
 
 def _words(tokens: list[Token], at: int, count: int) -> list[str]:
-    found = tokens[at : at + count]
-    return [token.text.upper() if token.token_type != TokenType.IDENTIFIER else "" for token in found]
+    ahead = tokens[at : at + count]
+    return [token.text.upper() if token.token_type != TokenType.IDENTIFIER else "" for token in ahead]

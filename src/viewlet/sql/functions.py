@@ -46,36 +46,36 @@ def arguments(node: exp.Expr, scope: Scope, count: int) -> Sequence[exp.Expr]:
 
 def call(node: exp.Expr, scope: Scope, name: str, type_: Type, *args: Expr) -> Expr:
     """A function of the calculus; constants for which it has no value are refused, though DuckDB may have one."""
-    found = strict(name, type_, *args)
+    result = strict(name, type_, *args)
     if FUNCTIONS[name].can_be_null:
-        found = loose(found.term, type_, True, args)
-    if isinstance(found.term, Op) and found.term.name == name and all(isinstance(a, Const) for a in found.term.args):
+        result = loose(result.term, type_, True, args)
+    if isinstance(result.term, Op) and result.term.name == name and all(isinstance(a, Const) for a in result.term.args):
         hint = "change the constant, or cast with TRY_CAST to get NULL"
         raise scope.session.source.unsupported(node, "a constant without an exact value", hint)
-    return found
+    return result
 
 
 def number(node: exp.Expr, scope: Scope, what: str) -> Expr:
     """An argument that is a number."""
-    found = expression(node, scope)
-    if found.type is None:
-        return convert(found, BIGINT)
-    if not found.type.is_numeric:
-        raise scope.session.source.error(node, f"{what} takes a number, not {an(found)}", "cast it: CAST(x AS DOUBLE)")
-    return found
+    value = expression(node, scope)
+    if value.type is None:
+        return convert(value, BIGINT)
+    if not value.type.is_numeric:
+        raise scope.session.source.error(node, f"{what} takes a number, not {an(value)}", "cast it: CAST(x AS DOUBLE)")
+    return value
 
 
 def whole_constant(node: exp.Expr, scope: Scope, what: str) -> int | None:
     """An argument that is a constant integer; None for NULL."""
-    found = expression(node, scope).term
-    if isinstance(found, Const) and (found.value is None or type(found.value) is int):
-        return found.value
+    term = expression(node, scope).term
+    if isinstance(term, Const) and (term.value is None or type(term.value) is int):
+        return term.value
     raise scope.session.source.unsupported(node, f"{what} that is not a constant integer", "write the number")
 
 
 def text_constant(node: exp.Expr, scope: Scope, what: str) -> str:
     """An argument that is a constant text."""
-    found = expression(node, scope).term
-    if isinstance(found, Const) and isinstance(found.value, str):
-        return found.value
+    term = expression(node, scope).term
+    if isinstance(term, Const) and isinstance(term.value, str):
+        return term.value
     raise scope.session.source.unsupported(node, f"{what} that is not a constant", "write it in quotes")

@@ -62,10 +62,10 @@ def _two(node: exp.Expr, scope: Scope, sign: str) -> tuple[Expr, Expr, Type]:
 
 def _unless_zero(name: str, type_: Type, left: Expr, right: Expr) -> Expr:
     """NULL also where the divisor is 0."""
-    found = replace(strict(name, type_, left, right), unrounded=False)
+    quotient = replace(strict(name, type_, left, right), unrounded=False)
     if isinstance(right.bare, Const) and right.bare.value not in (0, None):
-        return found
-    return replace(found, guards=(*found.guards, Compare("<>", right.bare, ZERO_TERM)))
+        return quotient
+    return replace(quotient, guards=(*quotient.guards, Compare("<>", right.bare, ZERO_TERM)))
 
 
 # -- rounding ----------------------------------------------------------------------------------------------------------
@@ -112,8 +112,8 @@ def _round_exact(name: str, value: Expr, type_: Type, places: int) -> Expr:
         return strict("*", given, value, whole(0))
     unit = 10**-places
     tens = strict("*", given, value, constant(constant_number(Fraction(1, unit)), given))
-    found = strict("*", given, strict(f"{name}_number_0", given, tens), whole(unit))
-    return strict("within", given, found, *limits_of(given))
+    scaled = strict("*", given, strict(f"{name}_number_0", given, tens), whole(unit))
+    return strict("within", given, scaled, *limits_of(given))
 
 
 def _widened(type_: Type) -> int:
@@ -248,10 +248,10 @@ def _refuse_unsigned(node: exp.Expr, scope: Scope, type_: Type) -> None:
 
 
 def _integer(node: exp.Expr, scope: Scope) -> Expr:
-    found = number(node, scope, "an operator of bits")
-    if found.type is None or not found.type.is_integer:
-        raise scope.session.source.error(node, f"an operator of bits takes an integer, not {an(found)}", "cast it")
-    return found
+    value = number(node, scope, "an operator of bits")
+    if value.type is None or not value.type.is_integer:
+        raise scope.session.source.error(node, f"an operator of bits takes an integer, not {an(value)}", "cast it")
+    return value
 
 
 # -- choices -----------------------------------------------------------------------------------------------------------

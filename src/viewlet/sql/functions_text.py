@@ -71,36 +71,36 @@ _FLAGS = frozenset({"is_left", "safe", "coalesce"})  # that say how sqlglot read
 
 def argument(node: exp.Expr, scope: Scope, wanted: Wanted) -> Expr:
     """An argument, if DuckDB takes its type here."""
-    found = expression(node, scope)
+    value = expression(node, scope)
     if wanted == "text":
-        return _text(node, scope, found)
-    if found.type is None:
-        return convert(found, BIGINT)
-    if found.type.is_integer and found.type != BIGINT:  # DuckDB casts the others as well
-        found = replace(found, type=BIGINT if found.type.kind == "UINTEGER" else INTEGER)
-    if found.type not in _INTEGERS[wanted]:
-        raise _mismatch(node, scope, found, str(_INTEGERS[wanted][-1]))
-    return _offset(found) if wanted == "offset" else found
+        return _text(node, scope, value)
+    if value.type is None:
+        return convert(value, BIGINT)
+    if value.type.is_integer and value.type != BIGINT:  # DuckDB casts the others as well
+        value = replace(value, type=BIGINT if value.type.kind == "UINTEGER" else INTEGER)
+    if value.type not in _INTEGERS[wanted]:
+        raise _mismatch(node, scope, value, str(_INTEGERS[wanted][-1]))
+    return _offset(value) if wanted == "offset" else value
 
 
-def _text(node: exp.Expr, scope: Scope, found: Expr) -> Expr:
-    if found.type in (VARCHAR, None):
-        return convert(found, VARCHAR)
-    raise _mismatch(node, scope, found, "VARCHAR")
+def _text(node: exp.Expr, scope: Scope, value: Expr) -> Expr:
+    if value.type in (VARCHAR, None):
+        return convert(value, VARCHAR)
+    raise _mismatch(node, scope, value, "VARCHAR")
 
 
-def _mismatch(node: exp.Expr, scope: Scope, found: Expr, wanted: str) -> Exception:
-    source, said = scope.session.source, f"{an(found)} where {'an' if wanted == 'INTEGER' else 'a'} {wanted} belongs"
-    if found.is_string_literal:  # which DuckDB reads as a number
+def _mismatch(node: exp.Expr, scope: Scope, value: Expr, wanted: str) -> Exception:
+    source, said = scope.session.source, f"{an(value)} where {'an' if wanted == 'INTEGER' else 'a'} {wanted} belongs"
+    if value.is_string_literal:  # which DuckDB reads as a number
         return source.unsupported(node, said, "write the number without quotes")
     return source.error(node, said, f"write CAST(x AS {wanted})")
 
 
-def _offset(found: Expr) -> Expr:
+def _offset(place: Expr) -> Expr:
     """A place in a text: one beyond every text is refused when a row has it."""
-    if found.type == INTEGER or (isinstance(found.term, Const) and _is_near(found.term.value)):
-        return found
-    return strict("offset", BIGINT, found)
+    if place.type == INTEGER or (isinstance(place.term, Const) and _is_near(place.term.value)):
+        return place
+    return strict("offset", BIGINT, place)
 
 
 def _is_near(value: object) -> bool:
@@ -201,9 +201,9 @@ def _trim(node: exp.Expr, scope: Scope) -> Expr:
 
 def shown(node: exp.Expr, scope: Scope) -> Expr:
     """An operand of ||, which is cast to VARCHAR if it is none."""
-    found = expression(node, scope)
-    if found.type in (VARCHAR, None):
-        return convert(found, VARCHAR)
+    operand = expression(node, scope)
+    if operand.type in (VARCHAR, None):
+        return convert(operand, VARCHAR)
     return expression(exp.Cast(this=node.copy(), to=exp.DataType.build("VARCHAR")), scope)
 
 

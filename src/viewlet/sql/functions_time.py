@@ -79,12 +79,12 @@ def part_of(node: exp.Expr, scope: Scope) -> str:
 
 def moment(node: exp.Expr, scope: Scope, what: str) -> Expr:
     """An argument that is a DATE or a TIMESTAMP."""
-    found = expression(node, scope)
-    if found.type is None:
-        return convert(found, TIMESTAMP)
-    if found.type in (DATE, TIMESTAMP):
-        return found
-    raise scope.session.source.error(node, f"{what} takes a DATE or a TIMESTAMP, not {an(found)}", "cast it: x::DATE")
+    value = expression(node, scope)
+    if value.type is None:
+        return convert(value, TIMESTAMP)
+    if value.type in (DATE, TIMESTAMP):
+        return value
+    raise scope.session.source.error(node, f"{what} takes a DATE or a TIMESTAMP, not {an(value)}", "cast it: x::DATE")
 
 
 # -- steps between days, months and microseconds -----------------------------------------------------------------------
@@ -202,8 +202,8 @@ def _of_interval(node: exp.Expr, scope: Scope, part: str, length: Expr) -> Expr:
 
 
 def _moment_or_interval(node: exp.Expr, scope: Scope, what: str) -> Expr:
-    found = expression(node, scope)
-    return found if found.type == INTERVAL else moment(node, scope, what)
+    value = expression(node, scope)
+    return value if value.type == INTERVAL else moment(node, scope, what)
 
 
 @translates(exp.Extract)
@@ -321,8 +321,8 @@ def _time_bucket(node: exp.Expr, scope: Scope) -> Expr:
     third = node.args.get("unit")
     shift, type_ = (0, at.type) if third is None else _third(node, scope, third, width, at)
     assert type_ is not None
-    found = _bucket(microseconds_of(at), width, shift)
-    return retagged(found if type_ == TIMESTAMP else days_of(found))
+    start = _bucket(microseconds_of(at), width, shift)
+    return retagged(start if type_ == TIMESTAMP else days_of(start))
 
 
 def _bucket(at: Expr, width: Span, shift: int) -> Expr:

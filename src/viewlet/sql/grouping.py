@@ -65,11 +65,11 @@ class Grouping:
         """x and Sum_{keys, x}: how many rows of each group have which value; equal arguments share both."""
         argument = rounded(argument)
         product = join(*self.factors, *argument.binds, *argument.guards)
-        found = self.values.get((product, argument.bare))
-        if found is None:
+        shared = self.values.get((product, argument.bare))
+        if shared is None:
             var, with_value = bound(self.names, product, argument.bare, apart_from=self.keys)
-            found = self.values[product, argument.bare] = var, sum_({*self.keys, var}, with_value)
-        return found
+            shared = self.values[product, argument.bare] = var, sum_({*self.keys, var}, with_value)
+        return shared
 
     def over_distinct(self, argument: Expr) -> tuple[Grouping, Expr]:
         """The same groups over DISTINCT values: Exists(Sum_{keys, x}(product)), and x."""
@@ -100,13 +100,13 @@ class Grouping:
         if self.at_top:
             return self.extreme(end, argument, name)
         var, count = self.names.fresh(name), Var(self.names.fresh("count"))
-        found = sum_({*self.keys, var}, join(*self._last(end, argument, var)))
+        values = sum_({*self.keys, var}, join(*self._last(end, argument, var)))
         if not self.fills(argument):
             rows = sum_(self.keys, join(*self.factors, *argument.binds, *argument.guards))
-            (rows,) = self.names.apart([found, rows], (*self.keys, var))[1:]
+            (rows,) = self.names.apart([values, rows], (*self.keys, var))[1:]
             nothing = join(Bind(count.name, rows), Compare("=", count, ZERO_TERM), Bind(var, Value(NULL)))
-            found = union(found, sum_({var}, nothing))
-        self.picks[found] = var
+            values = union(values, sum_({var}, nothing))
+        self.picks[values] = var
         return var
 
     def _last(self, end: End, argument: Expr, value: str) -> tuple[Query, ...]:

@@ -29,17 +29,17 @@ Nodes = tuple[exp.Expr, ...]
 
 def expanded(names: Names, rows: Query, sets: Sequence[Sequence[Expr]]) -> tuple[Grouping, Keys]:
     """The rows times the sets that each of them is grouped in; the set () has a group also where there are no rows."""
-    found = {key.term: key for key in chain.from_iterable(sets)}
-    variables, place = {term: names.fresh("key") for term in found}, names.fresh("set")
+    by_term = {key.term: key for key in chain.from_iterable(sets)}
+    variables, place = {term: names.fresh("key") for term in by_term}, names.fresh("set")
     has = tuple(frozenset(key.term for key in keys) for keys in sets)
-    branches = [_branch(variables, found, here, place, i) for i, here in enumerate(has)]
-    inner = join(rows, *chain.from_iterable(key.binds for key in found.values()))
+    branches = [_branch(variables, by_term, here, place, i) for i, here in enumerate(has)]
+    inner = join(rows, *chain.from_iterable(key.binds for key in by_term.values()))
     sides = [join(inner, branch) for branch in branches]
     always = tuple(branch for branch, here in zip(branches, has, strict=True) if not here)
     others = tuple(side for side, here in zip(sides, has, strict=True) if here)
     values = {
         term: variable(variables[term], key.type, key.nullable or not all(term in here for here in has))
-        for term, key in found.items()
+        for term, key in by_term.items()
     }
     keys = (*variables.values(), place)
     grouping = Grouping(names, keys, (union(*sides),), True, sparse=bool(always), sets=others, always=always)
@@ -47,10 +47,10 @@ def expanded(names: Names, rows: Query, sets: Sequence[Sequence[Expr]]) -> tuple
 
 
 def _branch(
-    variables: Mapping[Term, str], found: Mapping[Term, Expr], here: frozenset[Term], place: str, i: int
+    variables: Mapping[Term, str], by_term: Mapping[Term, Expr], here: frozenset[Term], place: str, i: int
 ) -> Query:
     """(K := k)(L := NULL)(set := i)."""
-    values = {var: rounded(found[term]).term if term in here else NULL for term, var in variables.items()}
+    values = {var: rounded(by_term[term]).term if term in here else NULL for term, var in variables.items()}
     return join(*(Bind(var, Value(value)) for var, value in values.items()), Bind(place, Value(number(i))))
 
 

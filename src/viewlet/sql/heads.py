@@ -177,5 +177,5 @@ def is_name(token: Token) -> bool:
 
 def _words(tokens: list[Token], at: int, count: int) -> list[str]:
     """Keywords: in quotes they are names."""
-    found = tokens[at : at + count]
-    return [token.text.upper() if token.token_type != TokenType.IDENTIFIER else "" for token in found]
+    ahead = tokens[at : at + count]
+    return [token.text.upper() if token.token_type != TokenType.IDENTIFIER else "" for token in ahead]

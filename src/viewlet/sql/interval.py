@@ -116,16 +116,16 @@ def span(source: Source, node: exp.Expr) -> Span | None:
         case exp.Paren():
             return span(source, node.this)
         case exp.Neg():
-            found = span(source, node.this)
-            return found and found.times(-1)
+            length = span(source, node.this)
+            return length and length.times(-1)
         case exp.Add() | exp.Sub():
             first, second = span(source, node.this), span(source, node.expression)
             return first and second and first + second.times(1 if isinstance(node, exp.Add) else -1)
         case exp.Mul():
             first, second = span(source, node.this), span(source, node.expression)
             counts = _whole(node.this), _whole(node.expression)
-            found, count = (first, counts[1]) if first else (second, counts[0])
-            return None if found is None or count is None else found.times(count)
+            length, count = (first, counts[1]) if first else (second, counts[0])
+            return None if length is None or count is None else length.times(count)
         case exp.ToDays() | exp.Anonymous():
             return _called(source, node)
     return None
@@ -154,16 +154,16 @@ def interval(source: Source, node: exp.Interval) -> Span:
     """INTERVAL '3' MONTH, or INTERVAL '1 day 02:30:00'."""
     text = node.this.this if isinstance(node.this, exp.Literal) and node.this.is_string else ""
     if not node.text("unit") and _PARTS.fullmatch(text):
-        return sum((_part(source, node, *found.groups()) for found in _EACH_PART.finditer(text)), Span())
+        return sum((_part(source, node, *part.groups()) for part in _EACH_PART.finditer(text)), Span())
     return _of_unit(source, node, _count(source, node), node.text("unit"))
 
 
 def _part(source: Source, node: exp.Expr, sign: str, count: str, unit: str, h: str, m: str, s: str) -> Span:
     """One part of a longer text."""
-    found = _of_unit(source, node, Fraction(count), unit) if count else Span()
+    length = _of_unit(source, node, Fraction(count), unit) if count else Span()
     if h:
-        found = Span(0, int((int(h) * 3600 + int(m) * 60 + Fraction(s or 0)) * 1_000_000))
-    return found.times(-1 if sign == "-" else 1)
+        length = Span(0, int((int(h) * 3600 + int(m) * 60 + Fraction(s or 0)) * 1_000_000))
+    return length.times(-1 if sign == "-" else 1)
 
 
 def _of_unit(source: Source, node: exp.Expr, count: Fraction, written: str) -> Span:

@@ -39,8 +39,8 @@ def joined(node: exp.Join, left: Rows, right: Rows, around: Scope) -> Rows:
     condition = _condition(node, pairs, around.adding(left.fields + right.fields), len(around.fields))
     if "SEMI" in words or "ANTI" in words:
         return semi_join(left, right, condition, names, "<>" if "SEMI" in words else "=")
-    found = _OUTER[side](left, right, condition, names) if side else left.beside(right).where(condition)
-    return _merged(found, pairs, side, around)
+    rows = _OUTER[side](left, right, condition, names) if side else left.beside(right).where(condition)
+    return _merged(rows, pairs, side, around)
 
 
 def _refuse_lateral(node: exp.Join, side: str, left: Rows, right: Rows, around: Scope) -> None:

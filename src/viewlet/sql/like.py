@@ -47,8 +47,8 @@ def _lower(text: Expr) -> Expr:
     return strict("lower", VARCHAR, text)
 
 
-def _negated(node: exp.Expr, found: Expr) -> Expr:
-    return negation(found) if node.args.get("negate") else found
+def _negated(node: exp.Expr, test: Expr) -> Expr:
+    return negation(test) if node.args.get("negate") else test
 
 
 def _is_caseless(escape: Expr) -> bool:
@@ -83,16 +83,16 @@ def _matches_escaped(text: Expr, pattern: Expr, escape: Expr) -> Expr:
 
 def _read(pattern: str, escape: str) -> Pattern | None:
     """A pattern without its escapes; None where it ends with one."""
-    found, signs = list[object](), iter(pattern)
+    parts, signs = list[object](), iter(pattern)
     for sign in signs:
         if sign == escape:
             literal = next(signs, None)
             if literal is None:
                 return None
-            found.append(literal)
+            parts.append(literal)
         else:
-            found.append({"%": PERCENT, "_": UNDERSCORE}.get(sign, sign))
-    return found
+            parts.append({"%": PERCENT, "_": UNDERSCORE}.get(sign, sign))
+    return parts
 
 
 def _cheap(text: Expr, pattern: Pattern) -> Expr | None:

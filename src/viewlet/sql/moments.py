@@ -74,24 +74,24 @@ def _spread(call: Call) -> Expr:
     if call.distinct:
         grouping, argument = grouping.over_distinct(argument)
     pairs = _paired(argument, argument, grouping)
-    found = pairs.variance(pairs.x)
+    spread = pairs.variance(pairs.x)
     if not isinstance(call.node, (exp.VariancePop, exp.StddevPop)):
-        found = pairs.sampled(found)
+        spread = pairs.sampled(spread)
     is_root = isinstance(call.node, (exp.Stddev, exp.StddevSamp, exp.StddevPop))
-    return _finished(_root(found) if is_root else found)
+    return _finished(_root(spread) if is_root else spread)
 
 
 @aggregates(exp.CovarPop, exp.CovarSamp, exp.Corr)
 def _together(call: Call) -> Expr:
     """CORR of what does not vary is NULL, as in the standard; DuckDB says NaN."""
     pairs = _paired(to_double(call.number(0)), to_double(call.number(1)), call.grouping)
-    found = pairs.covariance()
+    measure = pairs.covariance()
     match call.node:
         case exp.CovarSamp():
-            found = pairs.sampled(found)
+            measure = pairs.sampled(measure)
         case exp.Corr():
-            found = op("/", found, op("*", _root(pairs.variance(pairs.x)), _root(pairs.variance(pairs.y))))
-    return _finished(found)
+            measure = op("/", measure, op("*", _root(pairs.variance(pairs.x)), _root(pairs.variance(pairs.y))))
+    return _finished(measure)
 
 
 def _paired(x: Expr, y: Expr, grouping: Grouping) -> _Pairs:

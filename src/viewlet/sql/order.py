@@ -38,7 +38,7 @@ def with_order_items(tree: exp.Select, ending: Ending, session: Session) -> tupl
     """The query with a SELECT item for each term of its ORDER BY, and how many items of it are shown: the first."""
     scope = block(split_qualify(tree)[0], Scope(replace(session, names=Names()))).scope
     items, added = written_items(tree, scope), list[exp.Expr]()
-    found = list[Wanted]()
+    terms = list[Wanted]()
     for node in ending.order:
         for meant in _meant(node, items, scope):
             if isinstance(meant, exp.Expr) and not tree.args.get("distinct"):
@@ -46,12 +46,12 @@ def with_order_items(tree: exp.Select, ending: Ending, session: Session) -> tupl
                 meant = len(items) + len(added) - 1
             elif isinstance(meant, exp.Expr):
                 meant = _over_items(meant, items, scope)
-            found.append(Wanted(meant, node))
+            terms.append(Wanted(meant, node))
     if added:
         tree = tree.copy()
         for i, node_ in enumerate(added, 1):
             tree.append("expressions", exp.alias_(node_, f"order#{i}", copy=True))
-    return tree, found, len(items)
+    return tree, terms, len(items)
 
 
 def of_columns(names: Sequence[str], ending: Ending, session: Session) -> list[Wanted]:
@@ -67,16 +67,16 @@ def orders(
 ) -> tuple[Order, ...]:
     """In full: rows that agree in all terms of the ORDER BY follow one another by their columns, NULLs last."""
     scope = Scope(session, tuple(Field("#", str(i), c.expr) for i, c in enumerate(columns)))
-    found = [*(_order(w, scope) for w in wanted), *(Order(rounded(c.expr).term) for c in columns[:shown])]
-    first = {order.term: order for order in reversed(found)}
-    return tuple(order for order in found if first[order.term] is order)
+    everything = [*(_order(w, scope) for w in wanted), *(Order(rounded(c.expr).term) for c in columns[:shown])]
+    first = {order.term: order for order in reversed(everything)}
+    return tuple(order for order in everything if first[order.term] is order)
 
 
 def _order(wanted: Wanted, scope: Scope) -> Order:
     node = _result_column(wanted.meant) if isinstance(wanted.meant, int) else wanted.meant
-    found = rounded(expression(node, scope))
+    key = rounded(expression(node, scope))
     flags = bool(wanted.node.args.get("desc")), bool(wanted.node.args.get("nulls_first"))
-    return Order(found.term, *flags)
+    return Order(key.term, *flags)
 
 
 def _result_column(place: int) -> exp.Column:
@@ -120,8 +120,8 @@ def _written_out(node: exp.Expr, items: Sequence[Item], scope: Scope) -> exp.Exp
     def meant(part: exp.Expr) -> exp.Expr:
         if not _is_name(part) or part.find_ancestor(exp.Query) or scope.own(part) is not None:  # type: ignore[arg-type]
             return part
-        found = aliases.get(part.name.lower())
-        return part if found is None else exp.paren(found, copy=True)
+        stands_for = aliases.get(part.name.lower())
+        return part if stands_for is None else exp.paren(stands_for, copy=True)
 
     return node.transform(meant)
 

@@ -249,12 +249,12 @@ def _tree(source: Source, tokens: list[Token], text: str) -> exp.Expr:
 
 def _syntax_error(source: Source, error: ParseError) -> SqlError:
     """sqlglot gives the place just after the word it stumbled over; we point at its first letter."""
-    found = error.errors[0] if error.errors else {}
-    word = str(found.get("highlight") or "")
-    offset = source.offset(int(found.get("line") or 1), int(found.get("col") or 1)) - len(word)
+    details = error.errors[0] if error.errors else {}
+    word = str(details.get("highlight") or "")
+    offset = source.offset(int(details.get("line") or 1), int(details.get("col") or 1)) - len(word)
     line, column = source.line_column(max(offset, 0))
     near = f" near {word!r}" if word.strip() else ""
-    why = str(found.get("description") or error).rstrip(".").lower()
+    why = str(details.get("description") or error).rstrip(".").lower()
     hint = "check the spelling of the keywords, the commas and the parentheses before this place"
     hint += ', and put a name that is a keyword in quotes: "insert"'
     if "<token" in why and PLAIN_NAME.fullmatch(word):

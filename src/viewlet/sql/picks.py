@@ -56,13 +56,13 @@ def _without_order(call: Call, x: Expr) -> Expr:
 def _ordered(x: Expr, y: Expr, grouping: Grouping, end: End, nulls_first: bool) -> Expr:
     """Rows in which y is NULL come before all others, or after them."""
     known = grouping.where(*y.binds, *y.guards)
-    found = _at(end, x, y, known)
-    if not y.nullable or found.type is None:
-        return found
+    picked = _at(end, x, y, known)
+    if not y.nullable or picked.type is None:
+        return picked
     unknown = grouping.where(*holds(null_test(y)))
     other = extreme("least", x, unknown)
-    first, rows = (other, unknown) if nulls_first else (found, known)
-    second = found if nulls_first else other
+    first, rows = (other, unknown) if nulls_first else (picked, known)
+    second = picked if nulls_first else other
     empty = op("=", Var(rows.lookup("count")), ZERO_TERM)
     return loose(op("case", empty, second.term, first.term), x.type, True, [first, second])
 
@@ -72,8 +72,8 @@ def _at(end: End, x: Expr, y: Expr, grouping: Grouping) -> Expr:
     if x.type is None or y.type is None:
         return constant(NULL, x.type)
     if x.type == BOOLEAN:
-        found = _at(end, as_number(x), y, grouping)
-        return loose(op("=", found.term, ONE_TERM), BOOLEAN, True, [found])
+        number = _at(end, as_number(x), y, grouping)
+        return loose(op("=", number.term, ONE_TERM), BOOLEAN, True, [number])
     y = as_number(y) if y.type == BOOLEAN else rounded(y)
     x = rounded(x)
     return _read(end, x, y, grouping) if grouping.at_top else _nested(end, x, y, grouping)

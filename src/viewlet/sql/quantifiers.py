@@ -68,10 +68,10 @@ def _quantified(node: exp.Expr, scope: Scope) -> Expr:
     all_ = isinstance(quantifier, exp.All)
     symbol = NEGATED[symbol] if all_ else symbol
     if isinstance(inner, exp.Array):
-        found = _some_item(node, scope, symbol, inner)
+        holds_for_some = _some_item(node, scope, symbol, inner)
     else:
-        found = _some_row(node, scope, symbol, node.this, quantifier.this)
-    return negation(found) if all_ else found
+        holds_for_some = _some_row(node, scope, symbol, node.this, quantifier.this)
+    return negation(holds_for_some) if all_ else holds_for_some
 
 
 def _some_item(node: exp.Expr, scope: Scope, symbol: str, items: exp.Array) -> Expr:
@@ -84,34 +84,34 @@ def _some_item(node: exp.Expr, scope: Scope, symbol: str, items: exp.Array) -> E
 
 def _some_row(node: exp.Expr, scope: Scope, symbol: str, left: exp.Expr, query: exp.Expr) -> Expr:
     """x θ ANY (SELECT y …): TRUE where x θ y for some y; else NULL where x or some y is NULL and there are rows."""
-    found = table(query, inside(scope))
+    members = table(query, inside(scope))
     items = left.expressions if isinstance(left, exp.Tuple) else [left]
-    if len(found.columns) != len(items):
+    if len(members.columns) != len(items):
         word, wanted = ("IN" if isinstance(node, exp.In) else "this comparison"), len(items)
         columns = "one column" if wanted == 1 else f"{wanted} columns"
-        message = f"{word} takes a subquery with {columns}, not {len(found.columns)}"
+        message = f"{word} takes a subquery with {columns}, not {len(members.columns)}"
         raise scope.session.source.error(node, message, "select as many columns as are compared, or write EXISTS")
-    pairs = [_alike(node, scope, item, found, i) for i, item in enumerate(items)]
+    pairs = [_alike(node, scope, item, members, i) for i, item in enumerate(items)]
     binds = merge(value.binds for value, _ in pairs)
     inner = [(value.without_binds(), member) for value, member in pairs]
     if len(pairs) > 1 and symbol != "=":
         hint = "compare column by column: EXISTS (SELECT 1 FROM … WHERE …)"
         raise scope.session.source.unsupported(node, f"{symbol} of a row and a subquery", hint)
-    result = _one_column(scope, symbol, *inner[0], found) if len(inner) == 1 else _row(scope, inner, found)
+    result = _one_column(scope, symbol, *inner[0], members) if len(inner) == 1 else _row(scope, inner, members)
     return replace(result, binds=merge([binds, result.binds]))
 
 
-def _alike(node: exp.Expr, scope: Scope, item: exp.Expr, found: Table, place: int) -> tuple[Expr, Expr]:
-    value, member = matched(node, scope, expression(item, scope), rounded(found.columns[place].expr))
+def _alike(node: exp.Expr, scope: Scope, item: exp.Expr, members: Table, place: int) -> tuple[Expr, Expr]:
+    value, member = matched(node, scope, expression(item, scope), rounded(members.columns[place].expr))
     # DuckDB gives both sides one type, which it does not in x = y
     refuse_rounding(node, scope, [value, member], common_type(value.type, member.type))
     return value, member
 
 
-def _one_column(scope: Scope, symbol: str, value: Expr, member: Expr, found: Table) -> Expr:
+def _one_column(scope: Scope, symbol: str, value: Expr, member: Expr, members: Table) -> Expr:
     meets = equal(scope.session.names, value, member) if symbol == "=" else compared(symbol, value, member)
     counted = (holds(meets), holds(null_test(member)), ())
-    matches, nulls, rows = scope.session.names.apart(sum_((), join(*found.factors, *more)) for more in counted)
+    matches, nulls, rows = scope.session.names.apart(sum_((), join(*members.factors, *more)) for more in counted)
     same = some(scope, "matches", matches)
     doubts = [some(scope, "nulls", nulls)] if member.nullable else []
     if value.nullable:
@@ -119,11 +119,11 @@ def _one_column(scope: Scope, symbol: str, value: Expr, member: Expr, found: Tab
     return _known_or_null(same, disjunction(doubts)) if doubts else same
 
 
-def _row(scope: Scope, pairs: list[tuple[Expr, Expr]], found: Table) -> Expr:
+def _row(scope: Scope, pairs: list[tuple[Expr, Expr]], members: Table) -> Expr:
     """(a, b) IN (SELECT c, d …): a = c AND b = d of some row is TRUE, or NULL."""
     alike = conjunction([equal(scope.session.names, *pair) for pair in pairs])
     counted = (holds(alike), holds(null_test(alike)))
-    matches, doubtful = scope.session.names.apart(sum_((), join(*found.factors, *more)) for more in counted)
+    matches, doubtful = scope.session.names.apart(sum_((), join(*members.factors, *more)) for more in counted)
     same = some(scope, "matches", matches)
     return _known_or_null(same, some(scope, "nulls", doubtful)) if alike.nullable else same
 

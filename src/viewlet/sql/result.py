@@ -27,12 +27,12 @@ def result(session: Session, statement: Statement) -> Result:
     wanted, shown = list[Wanted](), None
     if isinstance(tree, exp.Select) and ending.order:
         tree, wanted, shown = with_order_items(tree, ending, session)
-    found, columns = _linear(session, tree) or _general(session, tree)
+    bare, columns = _linear(session, tree) or _general(session, tree)
     if not isinstance(tree, exp.Select):
         wanted = of_columns([c.name for c in columns], ending, session)
     names = view_columns(session, statement, [c.name for c in columns[:shown]])
     return replace(
-        found,
+        bare,
         name=statement.name,
         columns=tuple(replace(c, name=n) for c, n in zip(_columns(columns[:shown]), names, strict=True)),
         sql=statement.text,
@@ -52,27 +52,27 @@ def _linear(session: Session, tree: exp.Expr) -> Translated | None:
     """One aggregating block: rows are its groups and every aggregate is a map of its own, read by the keys."""
     if not isinstance(tree, exp.Select) or not is_aggregating(tree) or tree.args.get("distinct"):
         return None
-    found = aggregation(tree, block(tree, Scope(session)), at_top=True)
-    lookups = _lookups(found)
+    parts = aggregation(tree, block(tree, Scope(session)), at_top=True)
+    lookups = _lookups(parts)
     if lookups is None:
         return None
     result = Result(
         "",
         (),
-        found.grouping.rows if found.grouping.grouped else None,
+        parts.grouping.rows if parts.grouping.grouped else None,
         lookups,
-        found.having.term if found.having is not None else None,
-        extremes=tuple(found.grouping.extremes.values()),
+        parts.having.term if parts.having is not None else None,
+        extremes=tuple(parts.grouping.extremes.values()),
     )
-    return result, found.columns
+    return result, parts.columns
 
 
-def _lookups(found: Aggregation) -> tuple[tuple[str, Query], ...] | None:
+def _lookups(parts: Aggregation) -> tuple[tuple[str, Query], ...] | None:
     """Aggregates, and the subqueries of SELECT and HAVING, as closed maps over the keys; None where one is not."""
-    result = [(var, q) for q, var in found.grouping.lookups.items()]
-    exprs = [c.expr for c in found.columns] + ([found.having] if found.having is not None else [])
+    result = [(var, q) for q, var in parts.grouping.lookups.items()]
+    exprs = [c.expr for c in parts.columns] + ([parts.having] if parts.having is not None else [])
     for bind in dict.fromkeys(b for e in exprs for b in e.binds):
-        closed = _closed(bind.query, frozenset(found.grouping.keys)) if isinstance(bind, Bind) else None
+        closed = _closed(bind.query, frozenset(parts.grouping.keys)) if isinstance(bind, Bind) else None
         if closed is None or not isinstance(bind, Bind):
             return None
         result.append((bind.var, closed))

@@ -35,8 +35,8 @@ def same(left: Expr, right: Expr) -> Expr:
     """IS NOT DISTINCT FROM, which is never NULL."""
     equal = compared("=", left, right)
     if not left.nullable or not right.nullable:
-        found = loose(op("coalesce", equal.term, FALSE) if equal.nullable else equal.term, BOOLEAN, False, [equal])
-        return replace(found, true=equal.true)
+        test = loose(op("coalesce", equal.term, FALSE) if equal.nullable else equal.term, BOOLEAN, False, [equal])
+        return replace(test, true=equal.true)
     nulls = op("and", op("is_null", left.term), op("is_null", right.term))
     return loose(op("coalesce", equal.term, nulls), BOOLEAN, False, [equal])
 

@@ -126,11 +126,11 @@ class Scope:
 
     def own(self, node: exp.Column) -> Field | None:
         """The column of this FROM clause that ``node`` names, if any."""
-        found = self._called(node)
-        if len(found) > 1:
-            choices = " or ".join(f"{f.table}.{f.name}" for f in found)
+        fields = self._called(node)
+        if len(fields) > 1:
+            choices = " or ".join(f"{f.table}.{f.name}" for f in fields)
             raise self.session.source.error(node, f"column {node.name.lower()} is ambiguous", f"write {choices}")
-        return found[0] if found else None
+        return fields[0] if fields else None
 
     def has(self, node: exp.Column) -> bool:
         """Whether ``node`` names a column of this FROM clause, or several, which is for :meth:`own` to refuse."""
@@ -140,9 +140,9 @@ class Scope:
         return [f for f in self.fields if f.name == node.name.lower() and f.is_in(node.table.lower())]
 
     def column(self, node: exp.Column) -> Expr:
-        return self.found(node)[1]
+        return self.resolved(node)[1]
 
-    def found(self, node: exp.Column) -> tuple[Scope, Expr]:
+    def resolved(self, node: exp.Column) -> tuple[Scope, Expr]:
         """The innermost scope that has the column, and what it is there."""
         for scope in self.levels:
             if (expr := scope.visible(node)) is not None:
@@ -150,8 +150,8 @@ class Scope:
         raise self._unknown(node)
 
     def visible(self, node: exp.Column) -> Expr | None:
-        found = self.own(node)
-        return found.expr if found else None
+        own = self.own(node)
+        return own.expr if own else None
 
     def known(self, node: exp.Expr) -> Expr | None:
         """A whole expression that this scope has a name for (a GROUP BY expression)."""

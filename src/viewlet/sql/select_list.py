@@ -64,17 +64,17 @@ def _has_aggregate(node: exp.Expr) -> bool:
     return any(isinstance(n, exp.AggFunc) for n in inside)
 
 
-def plain_columns(tree: exp.Select, found: Block) -> tuple[OutputColumn, ...]:
-    named = _select_list(tree, found.scope)
-    scopes = (seeing(found.scope, aliases_before(tree, node)) for _, node in named)
+def plain_columns(tree: exp.Select, from_where: Block) -> tuple[OutputColumn, ...]:
+    named = _select_list(tree, from_where.scope)
+    scopes = (seeing(from_where.scope, aliases_before(tree, node)) for _, node in named)
     return tuple(OutputColumn(name, output(node, s)) for (name, node), s in zip(named, scopes, strict=True))
 
 
-def aggregation(tree: exp.Select, found: Block, at_top: bool = False) -> Aggregation:
+def aggregation(tree: exp.Select, from_where: Block, at_top: bool = False) -> Aggregation:
     """``at_top``: the block is a view, not a part of one."""
-    items = _select_list(tree, found.scope)
-    grouping, keys = _grouping(tree, found, items)
-    base, grouping = found.scope, replace(grouping, at_top=at_top)
+    items = _select_list(tree, from_where.scope)
+    grouping, keys = _grouping(tree, from_where, items)
+    base, grouping = from_where.scope, replace(grouping, at_top=at_top)
     scope = GroupedScope(base.session, base.fields, base.outer, base.common, (), base, grouping, keys, dict(items))
 
     def knowing(aliases: Aliases) -> GroupedScope:
@@ -86,14 +86,14 @@ def aggregation(tree: exp.Select, found: Block, at_top: bool = False) -> Aggrega
     return Aggregation(grouping, columns, condition)
 
 
-def _grouping(tree: exp.Select, found: Block, items: list[tuple[str, exp.Expr]]) -> tuple[Grouping, Keys]:
+def _grouping(tree: exp.Select, from_where: Block, items: list[tuple[str, exp.Expr]]) -> tuple[Grouping, Keys]:
     """One set of keys is columns of the product itself; several are :func:`expanded`."""
-    session, sets = found.scope.session, _sets(tree, found.scope, items)
-    translated = [[expression(node, found.scope) for node in nodes] for nodes in sets]
+    session, sets = from_where.scope.session, _sets(tree, from_where.scope, items)
+    translated = [[expression(node, from_where.scope) for node in nodes] for nodes in sets]
     if len(sets) > 1:
         _refuse_constants(session, chain.from_iterable(sets), chain.from_iterable(translated))
-        return expanded(session.names, join(*found.factors), translated)
-    product, keys, variables = join(*found.factors), dict[Term, Expr](), list[str]()
+        return expanded(session.names, join(*from_where.factors), translated)
+    product, keys, variables = join(*from_where.factors), dict[Term, Expr](), list[str]()
     columns = {key.term.name for key in translated[0] if isinstance(key.term, Var)} & outputs(product)
     for key in translated[0]:
         if _follows(key, columns):

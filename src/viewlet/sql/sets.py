@@ -41,12 +41,12 @@ def _words(tree: exp.SetOperation) -> str:
 def _by_name(sides: Sequence[Side]) -> list[Side]:
     """UNION BY NAME: the columns of both sides, NULL where a side has none of that name."""
     names = dict.fromkeys(c.name for _, columns in sides for c in columns)
-    found: list[Side] = []
+    widened: list[Side] = []
     for product, columns in sides:
         known = {c.name: c for c in columns}
         nothing = constant(NULL, None)
-        found.append((product, [known.get(name, OutputColumn(name, nothing)) for name in names]))
-    return found
+        widened.append((product, [known.get(name, OutputColumn(name, nothing)) for name in names]))
+    return widened
 
 
 def _aligned(tree: exp.Expr, scope: Scope, sides: Sequence[Side]) -> tuple[list[Query], tuple[OutputColumn, ...]]:
@@ -59,8 +59,8 @@ def _aligned(tree: exp.Expr, scope: Scope, sides: Sequence[Side]) -> tuple[list[
         nullable = any(p.nullable for p in parts)
         columns.append(OutputColumn(pair[0].name, variable(names.fresh(pair[0].name), type_, nullable)))
     variables = [c.expr.term.text for c in columns]
-    found = [_over(product, [parts[i] for parts in aligned], variables) for i, (product, _) in enumerate(sides)]
-    return found, tuple(columns)
+    products = [_over(product, [parts[i] for parts in aligned], variables) for i, (product, _) in enumerate(sides)]
+    return products, tuple(columns)
 
 
 def _over(product: Query, parts: list[Expr], variables: list[str]) -> Query:

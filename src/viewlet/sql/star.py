@@ -43,12 +43,12 @@ def _fields(item: exp.Expr, scope: Scope) -> list[Field]:
 def _check(column: exp.Expr, fields: list[Field], scope: Scope) -> None:
     """Each column that is named is there, and one that is replaced only once."""
     name, source = column.alias_or_name.lower(), scope.session.source
-    found = [f for f in fields if _is_named(column, f)]
-    if not found:
+    named = [f for f in fields if _is_named(column, f)]
+    if not named:
         names = list(dict.fromkeys(f.name for f in fields))
         hint = did_you_mean(name, names, f"the columns here are: {', '.join(names)}")
         raise source.error(column, f"there is no column {name} in *", hint)
-    if isinstance(column, exp.Alias) and len(found) > 1:
+    if isinstance(column, exp.Alias) and len(named) > 1:
         raise source.unsupported(column, f"REPLACE of {name}, which several tables have", "name the columns")
 
 

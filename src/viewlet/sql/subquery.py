@@ -40,10 +40,10 @@ def _scalar(node: exp.Expr, scope: Scope) -> Expr:
         return _single_row(tree, scope)
     if len(tree.expressions) != 1:
         raise _one_column(tree, scope, len(tree.expressions))
-    found = block(tree, inside(scope))
+    from_where = block(tree, inside(scope))
     if is_aggregating(tree):
-        return _aggregate_value(tree, found)
-    return _single_row(tree, scope) if found.factors else plain_columns(tree, found)[0].expr
+        return _aggregate_value(tree, from_where)
+    return _single_row(tree, scope) if from_where.factors else plain_columns(tree, from_where)[0].expr
 
 
 def _one_column(tree: exp.Expr, scope: Scope, columns: int) -> Exception:
@@ -53,22 +53,22 @@ def _one_column(tree: exp.Expr, scope: Scope, columns: int) -> Exception:
 
 def _single_row(tree: exp.Expr, scope: Scope) -> Expr:
     """The value of a query with at most one row, NULL where it has none: a LEFT JOIN of what stands around it."""
-    found, names = table(tree, inside(scope)), scope.session.names
-    if len(found.columns) != 1:
-        raise _one_column(tree, scope, len(found.columns))
-    if not at_most_one(found.factors, scope.session.catalog.relations):
+    inner, names = table(tree, inside(scope)), scope.session.names
+    if len(inner.columns) != 1:
+        raise _one_column(tree, scope, len(inner.columns))
+    if not at_most_one(inner.factors, scope.session.catalog.relations):
         construct = "a scalar subquery that may have several rows"
         raise scope.session.source.unsupported(tree, construct, _SCALAR_HINT, "SELECT")
-    column = Field("", found.columns[0].name, found.columns[0].expr)
-    rows = left_join(Rows(), Rows(found.factors, (column,)).named(names), (), names)
+    column = Field("", inner.columns[0].name, inner.columns[0].expr)
+    rows = left_join(Rows(), Rows(inner.factors, (column,)).named(names), (), names)
     return replace(rows.fields[0].expr, binds=rows.factors)
 
 
 def at_most_one(product: tuple[Query, ...], relations: Mapping[str, Relation]) -> bool:
     """The product has one tuple at most: what it loops over is found by a key, or has only columns that are known."""
     known = inputs(join(*product))
-    while found := {x for f in product for x in _determined(f, known, relations)} - known:
-        known |= found
+    while more := {x for f in product for x in _determined(f, known, relations)} - known:
+        known |= more
     loops = [f for f in product if not isinstance(f, (Bind, Compare))]
     return all(isinstance(f, (Exists, Rel)) and _is_one(f, known, relations) for f in loops)
 
@@ -95,8 +95,8 @@ def _determined(f: Query, known: frozenset[str], relations: Mapping[str, Relatio
             yield from (x for part in children(f) for x in _determined(part, known, relations))
 
 
-def _aggregate_value(tree: exp.Select, found: Block) -> Expr:
-    parts = aggregation(tree, found)
+def _aggregate_value(tree: exp.Select, from_where: Block) -> Expr:
+    parts = aggregation(tree, from_where)
     value, binds = parts.columns[0].expr, aggregate_factors(parts.grouping)
     if parts.having is not None:
         value = loose(op("case", parts.having.term, value.term, NULL), value.type, True, [parts.having, value])
@@ -114,8 +114,8 @@ def some(scope: Scope, name: str, rows: Query) -> Expr:
 @translates(exp.Exists)
 def _exists(node: exp.Expr, scope: Scope) -> Expr:
     tree = without_first(node.this, scope.session)
-    found = table(tree, inside(scope))
+    inner = table(tree, inside(scope))
     always = isinstance(tree, exp.Select) and is_aggregating(tree)
     if always and not (tree.args.get("group") or tree.args.get("having")):
         return Expr(TRUE, BOOLEAN, TRUE)  # an aggregate without GROUP BY has exactly one row
-    return some(scope, "exists", sum_((), join(*found.factors)))
+    return some(scope, "exists", sum_((), join(*inner.factors)))

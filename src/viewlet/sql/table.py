@@ -75,14 +75,14 @@ def is_distinct(tree: exp.Select) -> bool:
 
 def _select(tree: exp.Select, scope: Scope) -> Table:
     tree, condition = split_qualify(tree)
-    found = block(tree, scope)
+    from_where = block(tree, scope)
     if is_aggregating(tree):
-        rows = _grouped_table(aggregation(tree, found), scope.session.names)
+        rows = _grouped_table(aggregation(tree, from_where), scope.session.names)
     else:
-        columns = plain_columns(tree, found)
-        rows = Table(merge([found.factors, *(c.expr.binds for c in columns)]), tuple(map(_settled, columns)))
+        columns = plain_columns(tree, from_where)
+        rows = Table(merge([from_where.factors, *(c.expr.binds for c in columns)]), tuple(map(_settled, columns)))
         if condition is not None:
-            rows = Table(*first_rows(condition, found, columns, scope.session.names))
+            rows = Table(*first_rows(condition, from_where, columns, scope.session.names))
     return rows.distinct(scope.session.names) if is_distinct(tree) else rows
 
 
@@ -91,14 +91,14 @@ def _settled(column: OutputColumn) -> OutputColumn:
     return OutputColumn(column.name, column.expr.without_binds())
 
 
-def _grouped_table(found: Aggregation, names: Names) -> Table:
+def _grouped_table(parts: Aggregation, names: Names) -> Table:
     """Exists(Sum_g(inner)) ⋈ (s := Sum_g(inner′ ⋈ value)) …: each copy of inner has its own locals and shares g."""
-    grouping = found.grouping
+    grouping = parts.grouping
     groups = (grouping.groups,) if grouping.grouped else ()
     sums = aggregate_factors(grouping, grouping.groups)
-    having = holds(found.having) if found.having is not None else ()
-    binds = merge(c.expr.binds for c in found.columns)
-    return Table(merge([groups, sums, having, binds]), tuple(map(_settled, found.columns)))
+    having = holds(parts.having) if parts.having is not None else ()
+    binds = merge(c.expr.binds for c in parts.columns)
+    return Table(merge([groups, sums, having, binds]), tuple(map(_settled, parts.columns)))
 
 
 # -- FROM and WHERE ----------------------------------------------------------------------------------------------------
@@ -175,11 +175,11 @@ def _from_item(node: exp.Expr, scope: Scope) -> Rows:
         raise source.error(node, f"table name {alias} is used twice in this FROM", hint)
     around = replace(scope, fields=(), outer=scope if scope.fields else scope.outer)
     inner = node if isinstance(node, exp.Values) else node.this
-    found = _named(node, around, alias) if isinstance(node, exp.Table) else table(inner, around)
-    scope.session.names.forget_rows_inside(join(*found.factors))
-    names = _column_aliases(node, scope, [c.name for c in found.columns])
-    exprs = [replace(c.expr, is_column=True) for c in found.columns]
-    return Rows(found.factors, tuple(Field(alias, n, e) for n, e in zip(names, exprs, strict=True)))
+    table_ = _named(node, around, alias) if isinstance(node, exp.Table) else table(inner, around)
+    scope.session.names.forget_rows_inside(join(*table_.factors))
+    names = _column_aliases(node, scope, [c.name for c in table_.columns])
+    exprs = [replace(c.expr, is_column=True) for c in table_.columns]
+    return Rows(table_.factors, tuple(Field(alias, n, e) for n, e in zip(names, exprs, strict=True)))
 
 
 def _column_aliases(node: exp.Expr, scope: Scope, names: list[str]) -> list[str]:
@@ -217,15 +217,15 @@ def _named(node: exp.Table, scope: Scope, alias: str) -> Table:
 
 
 def _common_table(common: CommonTable, scope: Scope) -> Table:
-    found = table(common.tree.this, Scope(scope.session, (), common.outer, common.common))
-    return _renamed(found, _column_aliases(common.tree, scope, [c.name for c in found.columns]))
+    body = table(common.tree.this, Scope(scope.session, (), common.outer, common.common))
+    return _renamed(body, _column_aliases(common.tree, scope, [c.name for c in body.columns]))
 
 
 def defined_view(session: Session, name: str) -> Table:
     """A view in FROM is its definition, translated again with fresh variables."""
     statement = session.catalog.views[name]
-    found = table(statement.tree, Scope(session))
-    return _renamed(found, view_columns(session, statement, [c.name for c in found.columns]))
+    body = table(statement.tree, Scope(session))
+    return _renamed(body, view_columns(session, statement, [c.name for c in body.columns]))
 
 
 def view_columns(session: Session, statement: Statement, names: Sequence[str]) -> Sequence[str]:
@@ -245,8 +245,8 @@ def _names_for(given: int, columns: int) -> str:
     return f"{given} name{'s' * (given != 1)} for {columns} column{'s' * (columns != 1)}"
 
 
-def _renamed(found: Table, names: Sequence[str]) -> Table:
-    return Table(found.factors, tuple(OutputColumn(n, c.expr) for n, c in zip(names, found.columns, strict=True)))
+def _renamed(body: Table, names: Sequence[str]) -> Table:
+    return Table(body.factors, tuple(OutputColumn(n, c.expr) for n, c in zip(names, body.columns, strict=True)))
 
 
 # -- UNION, INTERSECT, EXCEPT ------------------------------------------------------------------------------------------
@@ -261,14 +261,14 @@ def _set_operation(tree: exp.SetOperation, scope: Scope) -> Table:
 
 def _branches(tree: exp.SetOperation, scope: Scope) -> list[Table]:
     """Both sides; what is wrong with the first does not hide the second."""
-    found: list[Table] = []
+    sides: list[Table] = []
     failed: SqlError | None = None
     for side in (tree.this, tree.expression):
         try:
-            found.append(table(side, scope))
+            sides.append(table(side, scope))
         except SqlError as error:
             scope.session.source.refuse(error)
             failed = error
     if failed is not None:
         raise failed
-    return found
+    return sides

@@ -69,10 +69,10 @@ def of_distinct_on(tree: exp.Select, session: Session) -> exp.Select:
         raise source.unsupported(clause, "DISTINCT ON with anything but expressions over FROM", _OF_FROM, "DISTINCT")
     window = exp.Window(this=exp.RowNumber(), partition_by=[node.copy() for node in by], over="OVER")
     window.set("order", order and order.copy())
-    found = tree.copy()
-    found.set("distinct", None)
-    found.set("qualify", exp.Qualify(this=exp.EQ(this=window, expression=exp.Literal.number(1))))
-    return found
+    qualified = tree.copy()
+    qualified.set("distinct", None)
+    qualified.set("qualify", exp.Qualify(this=exp.EQ(this=window, expression=exp.Literal.number(1))))
+    return qualified
 
 
 def _is_of_from(node: exp.Expr, tree: exp.Select) -> bool:
@@ -113,14 +113,14 @@ def _moved(tree: exp.Select, item: exp.Alias) -> exp.Select | None:
 
 
 def first_rows(
-    condition: exp.Expr, found: Block, columns: Sequence[OutputColumn], names: Names
+    condition: exp.Expr, from_where: Block, columns: Sequence[OutputColumn], names: Names
 ) -> tuple[tuple[Query, ...], tuple[OutputColumn, ...]]:
     """The factors and columns of a block with QUALIFY."""
-    window, most = _condition(condition, found.scope)
-    partition = [rounded(expression(node, found.scope)) for node in window.args.get("partition_by") or ()]
+    window, most = _condition(condition, from_where.scope)
+    partition = [rounded(expression(node, from_where.scope)) for node in window.args.get("partition_by") or ()]
     order = list(window.args["order"].expressions) if window.args.get("order") else []
-    terms = [rounded(expression(node.this, found.scope)) for node in order]
-    product = join(*merge([found.factors, *(e.binds for e in (*(c.expr for c in columns), *partition, *terms))]))
+    terms = [rounded(expression(node.this, from_where.scope)) for node in order]
+    product = join(*merge([from_where.factors, *(e.binds for e in (*(c.expr for c in columns), *partition, *terms))]))
     shown, product = _bound(names, product, [rounded(c.expr) for c in columns])
     groups, product = _bound(names, product, partition)
     values, product = _bound(names, product, terms)
@@ -134,7 +134,7 @@ def first_rows(
     keys = [k for i, k in enumerate(keys) if k.var not in groups and k.var not in {o.var for o in keys[:i]}]
     rows = sum_({*shown, *groups, *values}, product)
     if inputs(rows):
-        raise found.scope.session.source.unsupported(window, "QUALIFY in a correlated subquery", _PLAIN, "QUALIFY")
+        raise from_where.scope.session.source.unsupported(window, "QUALIFY in a correlated subquery", _PLAIN, "QUALIFY")
     factors = _first(rows, frozenset(groups), keys, most, is_numbered, names)
     exprs = [variable(var, c.expr.type, c.expr.nullable) for c, var in zip(columns, shown, strict=True)]
     return factors, tuple(OutputColumn(c.name, e) for c, e in zip(columns, exprs, strict=True))
@@ -142,11 +142,11 @@ def first_rows(
 
 def _bound(names: Names, product: Query, exprs: Sequence[Expr]) -> tuple[list[str], Query]:
     """Each expression under a variable."""
-    found = list[str]()
+    variables = list[str]()
     for expr in exprs:
         var, product = bound(names, product, expr.term, "key")
-        found.append(var)
-    return found, product
+        variables.append(var)
+    return variables, product
 
 
 def _first(
@@ -175,12 +175,12 @@ def _before(rows: Query, groups: frozenset[str], keys: Sequence[_Key], names: Na
     if not keys:
         return []
     first, *others = keys
-    found = [_counted(rows, groups, first, names)]
+    counts = [_counted(rows, groups, first, names)]
     if first.nullable:
-        found.append(_nulls(rows, groups, first, names))
+        counts.append(_nulls(rows, groups, first, names))
     if others:
-        found.append(_ties(rows, groups | {first.var}, others, names))
-    return found
+        counts.append(_ties(rows, groups | {first.var}, others, names))
+    return counts
 
 
 def _apart(rows: Query, shared: frozenset[str], names: Names) -> tuple[Query, dict[str, str]]:

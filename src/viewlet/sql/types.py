@@ -344,7 +344,7 @@ def _reads_as(text: str, type_: Type | None) -> bool:
 
 def is_other_moment(text: str) -> bool:
     """A date or time in a form, or of a year, that DuckDB has and we have not; '1995-02-30' is none."""
-    found = _TIMESTAMP.fullmatch(text.strip())
+    parts = _TIMESTAMP.fullmatch(text.strip())
     return _LIKE_A_DATE.fullmatch(text.strip()) is not None and (
-        found is None or found[1] == "0000" or found[4] == "24"
+        parts is None or parts[1] == "0000" or parts[4] == "24"
     )

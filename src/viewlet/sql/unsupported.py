@@ -67,9 +67,9 @@ def join_words(source: Source, node: exp.Join) -> list[str]:
 
 def refuse(source: Source, node: exp.Expr) -> SqlError:
     """The error for a node that no rule translates, by the name that the user wrote."""
-    found = _by_place(node) or NODES.get(type(node))
-    if found is not None and not _is_respelled(source, node, found[0]):
-        return source.unsupported(node, *found, _own_keyword(node))
+    entry = _by_place(node) or NODES.get(type(node))
+    if entry is not None and not _is_respelled(source, node, entry[0]):
+        return source.unsupported(node, *entry, _own_keyword(node))
     name = source.called(node)
     if name is not None:
         is_aggregate = isinstance(node.this if type(node) in _WRAPPERS else node, exp.AggFunc)
