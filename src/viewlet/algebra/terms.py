@@ -203,7 +203,7 @@ def apply_lazily(name: str, parts: Sequence[Part], value: Callable[[Part], Scala
     """The meaning of a lazy operator: ``value`` is asked for the parts that decide, from left to right."""
     match name:
         case "coalesce":
-            return next((found for p in parts if (found := value(p)) is not None), None)
+            return next((known for p in parts if (known := value(p)) is not None), None)
         case "case":
             for condition, taken in zip(parts[:-1:2], parts[1::2], strict=True):
                 if value(condition) is True:
@@ -212,10 +212,10 @@ def apply_lazily(name: str, parts: Sequence[Part], value: Callable[[Part], Scala
     decisive = name == "or"
     outcome: bool | None = not decisive
     for part in parts:
-        found = value(part)
-        if found is decisive:
+        truth = value(part)
+        if truth is decisive:
             return decisive
-        if found is None:
+        if truth is None:
             outcome = None
     return outcome
 
@@ -228,8 +228,8 @@ def evaluate_term(term: Term, env: Mapping[str, Scalar]) -> Scalar:
         case Var(name):
             return env[name]
         case Op("in", (value, *_)):
-            found = evaluate_term(value, env)
-            return None if found is None else found in constants(term)
+            sought = evaluate_term(value, env)
+            return None if sought is None else sought in constants(term)
         case Op(name, args) if name in LAZY:
             return apply_lazily(name, args, lambda a: evaluate_term(a, env))
         case Op(name, args):

@@ -100,15 +100,15 @@ class Token:
 
 def tokens(source: str) -> list[Token]:
     """Ends in a token of kind ``end``, so that looking ahead never falls off."""
-    found, position = list[Token](), 0
+    seen, position = list[Token](), 0
     while position < len(source):
         match = TOKEN.match(source, position)
         if match is None:
             raise ParseError(f"unexpected {source[position]!r}", source, position)
         if match.lastgroup and match.lastgroup != "space":
-            found.append(Token(match.lastgroup, match.group(), position))
+            seen.append(Token(match.lastgroup, match.group(), position))
         position = match.end()
-    return [*found, Token("end", "", len(source))]
+    return [*seen, Token("end", "", len(source))]
 
 
 class Reader:

@@ -25,20 +25,20 @@ class Catalog:
 
     def root(self, name: str, definition: Query, why: str) -> View:
         """The view of a query the user asked for; another view's, if one is equal."""
-        found = self._find(definition)
-        if found is None:
-            found = self._add(name, definition, why)
-            self.serves[found.name] = found.name
-        return found
+        view = self._find(definition)
+        if view is None:
+            view = self._add(name, definition, why)
+            self.serves[view.name] = view.name
+        return view
 
     def view_of(self, definition: Query, serving: str, why: str) -> View:
         """The view of an auxiliary query, named after the user's view it serves and the relations it reads."""
-        found = self._find(definition)
-        if found is None:
+        view = self._find(definition)
+        if view is None:
             stem = "_".join([self.serves[serving], *sorted(relations(definition))])
-            found = self._add(stem, readable(definition), why, reading=definition)
-            self.serves[found.name] = self.serves[serving]
-        return found
+            view = self._add(stem, readable(definition), why, reading=definition)
+            self.serves[view.name] = self.serves[serving]
+        return view
 
     def shape(self, definition: Query) -> str:
         """What the definition looks like but for names."""
@@ -69,9 +69,9 @@ class Catalog:
         self.pending.append(name)
         if reading is None:
             return self.views[name].read
-        found = self._find(reading)
-        assert found is not None, f"{reading.text} and {definition.text} differ in more than names"
-        return found
+        read = self._find(reading)
+        assert read is not None, f"{reading.text} and {definition.text} differ in more than names"
+        return read
 
 
 def _numbered(stem: str) -> Iterator[str]:

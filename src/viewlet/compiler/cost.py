@@ -81,11 +81,11 @@ class CostModel:
 
 @dataclass
 class _Walk:
-    """``found``: how many tuples each group or total has been given so far."""
+    """``tuples``: how many tuples each group or total has been given so far."""
 
     sizes: Estimator
     touched: float = 0.0
-    found: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    tuples: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     def block(self, block: Block, times: float) -> None:
         for step in block:
@@ -98,9 +98,9 @@ class _Walk:
     def note(self, step: Step, times: float) -> None:
         match step:
             case Put(name, _, _) | Add(name, _):
-                self.found[name] += times
+                self.tuples[name] += times
             case RangeSum(name, source, bound, order):
-                self.found[name] += times * self.sizes.size(source, bound) * share(order)
+                self.tuples[name] += times * self.sizes.size(source, bound) * share(order)
 
     def turns(self, step: Step, times: float) -> float:
         """How often a step does what stands inside it."""
@@ -114,9 +114,9 @@ class _Walk:
                 groups = prod(counts[v] for v in set(source.outputs) - bound - summed - {key})
                 return min(groups, self.sizes.size(source, bound))
             case EachGroup(name, _, _, _):
-                return self.found[name] / times
+                return self.tuples[name] / times
             case Nonzero(name, _):
-                return min(1.0, self.found[name] / times)
+                return min(1.0, self.tuples[name] / times)
             case Test(compare, _, _, _):
                 return selectivity(compare)
             case _:
@@ -130,8 +130,8 @@ class _Walk:
             case Put(_, key, _) | Emit(key, _, _):
                 return width(key)
             case Loop(source, bound, _, _, order):
-                found = len(order.ranges) * self.descent(source, bound) if order else 0.0
-                return found + turns * width(columns_of(source))
+                descents = len(order.ranges) * self.descent(source, bound) if order else 0.0
+                return descents + turns * width(columns_of(source))
             case EachSlice(source, bound, key, summed, _):
                 return turns * width(set(source.outputs) - bound - summed)
             case EachGroup(_, keys, _, _):

@@ -54,11 +54,11 @@ def merge_sums(q: Query, context: Context) -> Query | None:
         case Union(parts):
             merged: list[Query] = []
             for b in parts:
-                found = next(((i, m) for i, a in enumerate(merged) if (m := _merge(a, b)) is not None), None)
-                if found is None:
+                place = next(((i, m) for i, a in enumerate(merged) if (m := _merge(a, b)) is not None), None)
+                if place is None:
                     merged.append(b)
                 else:
-                    merged[found[0]] = found[1]
+                    merged[place[0]] = place[1]
             return union(*merged) if len(merged) < len(parts) else None
     return None
 

@@ -164,10 +164,10 @@ def update_parameter(q: Query, context: Context) -> Query | None:
 @rule("Figure 2 (1): 𝓜(Sum_{AB;f₁*f₂}(Q₁ ⋈ Q₂)) ⇒ 𝓜(Sum_{A;f₁} Q₁) ⋈ 𝓜(Sum_{B;f₂} Q₂)")
 def query_decomposition(q: Query, context: Context) -> Query | None:
     group, parts = monomial(q, context)
-    found = components(parts, context.bound)
-    if len(found) < 2:
+    connected = components(parts, context.bound)
+    if len(connected) < 2:
         return None
-    pieces = (join(*c) for c in found)
+    pieces = (join(*c) for c in connected)
     return join(*(Materialize(sum_(group & outputs(p), p), context.bound) for p in pieces))
 
 
@@ -185,14 +185,14 @@ def flatten_product(q: Query, context: Context) -> Query | None:
 
 def components(parts: Factors, bound: frozenset[str]) -> list[list[Query]]:
     """Components of the join graph: two factors are adjacent iff they share a variable that is not bound."""
-    found: list[tuple[frozenset[str], list[Query]]] = []
+    connected: list[tuple[frozenset[str], list[Query]]] = []
     for f in parts:
         names, members = (inputs(f) | outputs(f)) - bound, [f]
-        for other in [c for c in found if c[0] & names]:
-            found.remove(other)
+        for other in [c for c in connected if c[0] & names]:
+            connected.remove(other)
             names, members = names | other[0], other[1] + members
-        found.append((names, members))
-    return [members for _, members in found]
+        connected.append((names, members))
+    return [members for _, members in connected]
 
 
 @rule("Figure 2 (4): 𝓜(Sum_{A;f}(σ_{θ(Q_N,B)} Q_O)) ⇒ Sum_{A;1}(σ_{θ(𝓜(Q_N),B)}(𝓜(Sum_{AB;f} Q_O)))")

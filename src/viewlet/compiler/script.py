@@ -164,8 +164,8 @@ def _triggers(compilation: Compilation) -> tuple[Trigger, ...]:
     reuse = Reuse(compilation.trace)
 
     def statements(event: Event) -> list[Statement]:
-        found = compilation.statements[event]
-        return reuse.statements(found, event) if compilation.strategy.depth == "recursive" else found
+        compiled = compilation.statements[event]
+        return reuse.statements(compiled, event) if compilation.strategy.depth == "recursive" else compiled
 
     return tuple(
         Trigger(event, order_statements(statements(event), compilation.catalog.views))

@@ -40,9 +40,9 @@ class Search:
         self.best[name] = {}
         view = self.compilation.catalog.views[name]
         for insert, _, _ in self.compilation.events(view.definition):
-            found = self.cheapest(name, insert)
-            if found is not None:
-                self.best[name][insert.relation] = found
+            upkeep = self.cheapest(name, insert)
+            if upkeep is not None:
+                self.best[name][insert.relation] = upkeep
         if view.fill is not None:
             for read in views_read(view.fill, self.compilation.catalog.views):
                 self.explore(read)
@@ -80,12 +80,12 @@ class Search:
 
     def closure(self, views: frozenset[str]) -> set[str]:
         """The views and all that their upkeep reads."""
-        found, rest = set[str](), set(views)
+        closed, rest = set[str](), set(views)
         while rest:
             name = rest.pop()
-            found.add(name)
-            rest |= frozenset[str]().union(*(u.reads for u in self.best.get(name, {}).values())) - found
-        return found
+            closed.add(name)
+            rest |= frozenset[str]().union(*(u.reads for u in self.best.get(name, {}).values())) - closed
+        return closed
 
 
 def cheapest_choices(compilation: Compilation) -> Choices:

@@ -274,12 +274,12 @@ def _unify(x: str, term: Term, rest: Query, group: frozenset[str], context: Cont
 
 def named_after(x: str, q: Query) -> frozenset[str]:
     """The variables that bindings of the product Q compute from x: none of them can take x's place."""
-    found = frozenset({x})
+    dependent = frozenset({x})
     while True:
-        more = frozenset(f.var for f in factors(q) if isinstance(f, Bind) and inputs(f) & found) - found
+        more = frozenset(f.var for f in factors(q) if isinstance(f, Bind) and inputs(f) & dependent) - dependent
         if not more:
-            return found - {x}
-        found |= more
+            return dependent - {x}
+        dependent |= more
 
 
 @rule("Example 7: [y = z] ⋈ Q = Q with z replaced by y", Sum, Join)

@@ -69,11 +69,11 @@ class Compilation:
     def events(self, definition: Query) -> list[tuple[Event, Event, Event]]:
         """Insert, delete and bulk update of every relation in the definition that can change."""
         changing = relations(definition) - self.static
-        found = []
+        events = []
         for r in self.relations:
             if r.name in changing:
-                found.append((Event("+", r.name, r.params), Event("-", r.name, r.params), Event("Δ", r.name, ())))
-        return found
+                events.append((Event("+", r.name, r.params), Event("-", r.name, r.params), Event("Δ", r.name, ())))
+        return events
 
     # -- VT(Q): T_R += (Q += Δ_R Q), then VT of every view that Δ_R Q reads --------------------------------------------
 

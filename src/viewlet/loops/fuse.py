@@ -101,10 +101,10 @@ def _conflict(a: Turn, b: Turn) -> bool:
 def merged(a: Block, b: Block) -> Block | None:
     """Both blocks with their common beginning once; None where they begin differently. Their names are distinct."""
     for i, step in enumerate(a):
-        found = _shared(step, b[0]) if b else None
-        if found is None:
+        shared = _shared(step, b[0]) if b else None
+        if shared is None:
             continue
-        names, head = found
+        names, head = shared
         rest = renamed(b[1:], names)
         if isinstance(head, DEFINE):
             return (*a[:i], head, *_either(a[i + 1 :], rest))

@@ -106,7 +106,7 @@ def hoist(turns: tuple[Turn, ...], given: frozenset[str], place: StoreOf = str) 
             totals.count(p.block, True)
     first: list[Total] = []
     shared = [(key, uses) for key, uses in totals.uses.items() if uses.times > 1 and uses.unconditional]
-    for i, (key, uses) in enumerate(sorted(shared, key=lambda found: len(repr(found[0])))):
+    for i, (key, uses) in enumerate(sorted(shared, key=lambda use: len(repr(use[0])))):
         name = f"{FIRST}{i}"  # smaller ones first: they are parts of the others
         body = totals.without(renamed(uses.total.body, {uses.total.var: name}))
         first.append(Total(name, body))

@@ -98,8 +98,8 @@ class Kinds:
             case Exists(inner):
                 return self.query(inner, env)[0], ONE
             case Sum(group, inner):
-                found, value = self.query(inner, env)
-                return {v: k for v, k in found.items() if v in group}, _summed(value, is_count(inner))
+                kinds, value = self.query(inner, env)
+                return {v: k for v, k in kinds.items() if v in group}, _summed(value, is_count(inner))
             case Join(parts):
                 return self._join(parts, env)
             case Union(parts):
@@ -110,87 +110,87 @@ class Kinds:
                 assert_never(q)
 
     def _join(self, parts: tuple[Query, ...], env: Env) -> tuple[dict[str, Kind], Kind]:
-        found: dict[str, Kind] = {}
+        columns: dict[str, Kind] = {}
         values = []
         for part in join_order(parts, frozenset(env)):
-            kinds, value = self.query(part, {**env, **found})
-            found |= {v: both(found[v], k) if v in found else k for v, k in kinds.items()}
+            kinds, value = self.query(part, {**env, **columns})
+            columns |= {v: both(columns[v], k) if v in columns else k for v, k in kinds.items()}
             values.append(value)
-        return found, times(values)
+        return columns, times(values)
 
     def _union(self, parts: tuple[Query, ...], env: Env) -> tuple[dict[str, Kind], Kind]:
         branches = [self.query(part, env) for part in parts]
         names = frozenset[str]().union(*(kinds for kinds, _ in branches))
-        found = {v: either([kinds.get(v) or env[v] for kinds, _ in branches]) for v in names}
-        return found, plus([value for _, value in branches])
+        columns = {v: either([kinds.get(v) or env[v] for kinds, _ in branches]) for v in names}
+        return columns, plus([value for _, value in branches])
 
     # -- views ---------------------------------------------------------------------------------------------------------
 
     def define(self, view: MapDefinition, inputs: tuple[Kind, ...] = ()) -> None:
         given = dict(zip(view.inputs, inputs, strict=True))
         try:
-            found, value = self.query(view.definition, given)
+            kinds, value = self.query(view.definition, given)
             self.values[view.name] = COUNT if is_count(view.definition) else _summed(value, False)
         except Unfit as unfit:
             raise Unfit(f"in {view.name}: {unfit}") from None
-        self.columns[view.name] = inputs + tuple(key_kind(found[v]) for v in view.outputs)
+        self.columns[view.name] = inputs + tuple(key_kind(kinds[v]) for v in view.outputs)
 
     # -- loop nests ----------------------------------------------------------------------------------------------------
 
     def block(self, block: Block, env: Env) -> dict[str, Kind]:
         """Every name of a loop nest and its kind; a total or group is there by its own name."""
-        found = dict(env)
+        kinds = dict(env)
         for step in block:
             match step:
                 case Let(var, term, _):
-                    _merge(found, var, term_kind(term, found))
+                    _merge(kinds, var, term_kind(term, kinds))
                 case Get(source, value, body):
-                    found[value] = self.multiplicity(source)
-                    found = self.block(body, found)
+                    kinds[value] = self.multiplicity(source)
+                    kinds = self.block(body, kinds)
                 case Loop(source, bound, value, body, order):
-                    found[value] = self.multiplicity(source)
-                    self.open_columns(source, bound, found)
-                    self.inner_keys(order, found)
-                    found = self.block(body, found)
+                    kinds[value] = self.multiplicity(source)
+                    self.open_columns(source, bound, kinds)
+                    self.inner_keys(order, kinds)
+                    kinds = self.block(body, kinds)
                 case EachSlice(source, bound, _, _, body):
-                    self.open_columns(source, bound, found)
-                    found = self.block(body, found)
+                    self.open_columns(source, bound, kinds)
+                    kinds = self.block(body, kinds)
                 case RangeSum(var, source, bound, order):
-                    self.open_columns(source, bound, found)
-                    self.inner_keys(order, found)
-                    found[var] = _summed(self.multiplicity(source), False)
+                    self.open_columns(source, bound, kinds)
+                    self.inner_keys(order, kinds)
+                    kinds[var] = _summed(self.multiplicity(source), False)
                 case Runs(var, source, bound, key, _, total, _):
-                    self.open_columns(source, bound, found)
-                    found[total] = _summed(self.multiplicity(source), False)
-                    found[var] = found[key]
+                    self.open_columns(source, bound, kinds)
+                    kinds[total] = _summed(self.multiplicity(source), False)
+                    kinds[var] = kinds[key]
                 case Extremum(var, source, bound, key, _):
-                    self.open_columns(source, bound, found)
-                    found[var] = found[key]
+                    self.open_columns(source, bound, kinds)
+                    kinds[var] = kinds[key]
                 case Total(var, body) | Group(var, body):
-                    found = self.block(body, found)
-                    found[var] = _total(var, body, found)
+                    kinds = self.block(body, kinds)
+                    kinds[var] = _total(var, body, kinds)
                 case EachGroup(name, _, body, value):
-                    found |= {value: found[name]} if value else {}
-                    found = self.block(body, found)
+                    kinds |= {value: kinds[name]} if value else {}
+                    kinds = self.block(body, kinds)
                 case Same(_, _, _, body) | Test(_, _, _, body) | Nonzero(_, body):
-                    found = self.block(body, found)
+                    kinds = self.block(body, kinds)
                 case Add() | Put() | Emit():
                     pass
                 case _:
                     assert_never(step)
-        return found
+        return kinds
 
-    def open_columns(self, source: Rel | Delta | View, bound: frozenset[str], found: dict[str, Kind]) -> None:
+    def open_columns(self, source: Rel | Delta | View, bound: frozenset[str], kinds: dict[str, Kind]) -> None:
         """The kinds of the columns that a read gives values to."""
         for var, kind in _named(columns_of(source), self.columns[source.name]).items():
             if var not in bound:
-                _merge(found, var, kind)
+                _merge(kinds, var, kind)
 
-    def inner_keys(self, order: Order | None, found: dict[str, Kind]) -> None:
+    def inner_keys(self, order: Order | None, kinds: dict[str, Kind]) -> None:
         """What the conditions of runs call the runs' keys."""
         for cut in (cut for cuts in order.ranges for cut in cuts) if order else ():
             if isinstance(cut, InRun):
-                found[cut.inner] = found[cut.runs]
+                kinds[cut.inner] = kinds[cut.runs]
 
     def multiplicity(self, source: Rel | Delta | View) -> Kind:
         return self.values[source.name] if isinstance(source, View) else COUNT
@@ -233,16 +233,16 @@ def additions(name: str, block: Block, looped: bool = False) -> Iterator[tuple[P
                 pass
 
 
-def _merge(found: dict[str, Kind], var: str, kind: Kind) -> None:
+def _merge(kinds: dict[str, Kind], var: str, kind: Kind) -> None:
     """The branches of a union may give one name values of two kinds."""
-    found[var] = either([found[var], kind]) if var in found else kind
+    kinds[var] = either([kinds[var], kind]) if var in kinds else kind
 
 
 def _named(names: tuple[str, ...], kinds: tuple[Kind, ...]) -> dict[str, Kind]:
-    found: dict[str, Kind] = {}
+    by_name: dict[str, Kind] = {}
     for name, kind in zip(names, kinds, strict=True):
-        found[name] = both(found[name], kind) if name in found else kind
-    return found
+        by_name[name] = both(by_name[name], kind) if name in by_name else kind
+    return by_name
 
 
 def _summed(kind: Kind, count: bool) -> Kind:

@@ -272,13 +272,13 @@ class Lowering:
         def cut(compare: Compare) -> Ranges | None:
             return self.cut(compare, path.key, inside)
 
-        found: Ranges | None = ((),)
+        ranges: Ranges | None = ((),)
         for condition in path.conditions:
-            found = both(found, ranges_of(condition, cut))
+            ranges = both(ranges, ranges_of(condition, cut))
         for threshold in path.thresholds:
-            found = both(found, self.runs(threshold, path.key, inside, steps))
-        assert found is not None, f"{path.view.text} has no ranges of {path.key}"
-        return tuple(steps), Order(path.key, found, finds_one(path, self.counts))
+            ranges = both(ranges, self.runs(threshold, path.key, inside, steps))
+        assert ranges is not None, f"{path.view.text} has no ranges of {path.key}"
+        return tuple(steps), Order(path.key, ranges, finds_one(path, self.counts))
 
     def cut(self, compare: Compare, var: str, scope: Scope) -> Ranges | None:
         if is_known(compare, var):
@@ -297,12 +297,12 @@ class Lowering:
         nullable, plain = any(map(inside.nullable, sides)), inside.plain(*sides)
 
         def run(compare: Compare) -> Ranges | None:
-            found = self.cut(compare, total, inside)
-            if found is None or not isinstance(found[0][0], Cut):
+            cuts = self.cut(compare, total, inside)
+            if cuts is None or not isinstance(cuts[0][0], Cut):
                 return None
             name = self.fresh("runs")
             bound = frozenset(source.outputs) - {running.inner} - running.summed
-            steps.append(Runs(name, source, bound, running.inner, running.after, total, found[0][0]))
+            steps.append(Runs(name, source, bound, running.inner, running.after, total, cuts[0][0]))
             return ((InRun(name, running.within, running.inner, running.up, nullable, plain),),)
 
         test = threshold.test

@@ -33,10 +33,10 @@ def direction(term: Term, var: str) -> int | None:
         case Op("-", (a, b)):
             return _agreed(direction(a, var), _opposite(direction(b, var)))
         case Op("*", (a, Const(c))) | Op("*", (Const(c), a)) | Op("/", (a, Const(c))):
-            found = direction(a, var)
-            if found is None or c is None or isinstance(c, str):
+            way = direction(a, var)
+            if way is None or c is None or isinstance(c, str):
                 return None
-            return found if c > 0 else -found if c < 0 else 0
+            return way if c > 0 else -way if c < 0 else 0
         case Op("double", (a,)):
             return direction(a, var)
         case Op(name, (a, *more)) if _keeps_rising(name, more):
@@ -69,10 +69,10 @@ def holds_upwards(compare: Compare, var: str) -> bool | None:
 
     A comparison without ``var`` holds for all or none: from the first on, or from beyond the last.
     """
-    found = _agreed(direction(compare.left, var), _opposite(direction(compare.right, var)))
-    if found is None or compare.op in ("=", "<>"):
+    way = _agreed(direction(compare.left, var), _opposite(direction(compare.right, var)))
+    if way is None or compare.op in ("=", "<>"):
         return None
-    return found == 0 or (found > 0) == (compare.op in (">", ">="))
+    return way == 0 or (way > 0) == (compare.op in (">", ">="))
 
 
 def admits_unknown(condition: Compare, var: str) -> bool:
@@ -179,8 +179,8 @@ def both(a: Ranges | None, b: Ranges | None) -> Ranges | None:
     """A ∩ B."""
     if a is None or b is None:
         return None
-    found = tuple(x + tuple(c for c in y if c not in x) for x in a for y in b)
-    return found if len(found) <= MOST_RANGES else None
+    ranges = tuple(x + tuple(c for c in y if c not in x) for x in a for y in b)
+    return ranges if len(ranges) <= MOST_RANGES else None
 
 
 def _disjoint(a: Ranges | None, b: Ranges | None) -> Ranges | None:
@@ -198,12 +198,12 @@ def _either(a: Ranges | None, b: Ranges | None) -> Ranges | None:
 
 def _outside(ranges: Ranges) -> Ranges | None:
     """What is in none of the ranges: for one range c₁ c₂ …, not c₁, or c₁ and not c₂, …"""
-    found: Ranges | None = ((),)
+    outside: Ranges | None = ((),)
     for cuts in ranges:
         beside: Ranges = ()
         for i, cut in enumerate(cuts):
             if isinstance(cut, InRun):
                 return None
             beside += ((*cuts[:i], replace(cut, up=not cut.up, holds=not cut.holds)),)
-        found = both(found, beside)
-    return found
+        outside = both(outside, beside)
+    return outside

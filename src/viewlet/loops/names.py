@@ -189,15 +189,15 @@ def _renamed_read(step: Loop | EachSlice | RangeSum | Runs | Extremum, names: Na
 
 
 def _atom(atom: Atom, names: Names) -> Atom:
-    found = rename(atom, names)
-    assert isinstance(found, (Rel, Delta, View))
-    return found
+    copy = rename(atom, names)
+    assert isinstance(copy, (Rel, Delta, View))
+    return copy
 
 
 def _view(view: View, names: Names) -> View:
-    found = rename(view, names)
-    assert isinstance(found, View)
-    return found
+    copy = rename(view, names)
+    assert isinstance(copy, View)
+    return copy
 
 
 def _renamed_compare(compare: Compare, names: Names) -> Compare:

@@ -15,11 +15,11 @@ Columns = Mapping[str, tuple[bool, ...]]  # relation or view → may each column
 def nullable_columns(program: Program) -> Columns:
     """For every relation and view of a program, which of its columns may hold NULL."""
     columns = {r.name: tuple(c.nullable for c in r.columns) for r in program.relations}
-    found = dict(columns)
+    nullable = dict(columns)
     for view in program.views:
         solid = solid_variables(view.definition, columns)
-        found[view.name] = tuple(v not in solid for v in view.inputs + view.outputs)
-    return found
+        nullable[view.name] = tuple(v not in solid for v in view.inputs + view.outputs)
+    return nullable
 
 
 def solid_variables(q: Query, columns: Columns) -> frozenset[str]:

@@ -105,8 +105,8 @@ def ordered_path(
     slice because its order is wanted.
     """
     totals = {**totals, **{f.var: found_by(f) for f in parts if isinstance(f, Bind) and not isinstance(f.query, Value)}}
-    found = [path for path in _paths(parts, bound, needed) if not _is_short(path, bound - opened, totals)]
-    return max(found, key=lambda path: (path.is_sum, len(path.replaced)), default=None)
+    paths = [path for path in _paths(parts, bound, needed) if not _is_short(path, bound - opened, totals)]
+    return max(paths, key=lambda path: (path.is_sum, len(path.replaced)), default=None)
 
 
 def found_by(total: Bind) -> frozenset[str]:
@@ -243,12 +243,12 @@ def _thresholds(key: str, others: list[Query], known: frozenset[str]) -> Iterato
     for f in others:
         if not isinstance(f, Bind) or key not in inputs(f):
             continue
-        found = _running(f.query, key, known - {f.var})
+        scaled = _running(f.query, key, known - {f.var})
         users = [g for g in others if f.var in inputs(g)]
         tests = [g for g in users if isinstance(g, Compare) and key not in inputs(g) and is_threshold(g, f.var)]
-        if found is None or not users or len(tests) < len(users):
+        if scaled is None or not users or len(tests) < len(users):
             continue
-        running, coefficient = found
+        running, coefficient = scaled
         for test in tests:
             yield Threshold(f.var, running, _scaled(test, f.var, coefficient))
 

@@ -67,11 +67,11 @@ PLAN_PASSES: tuple[Callable[[Plan], Plan], ...] = (
 def plan(program: Program, trigger: Trigger, lowering: Lowering, *, signed: bool = False, place: StoreOf = str) -> Plan:
     """All passes. ``signed``: every change is multiplied by SIGN; ``place``: the store that a map is in."""
     given = frozenset(trigger.event.params) | (frozenset({SIGN}) if signed else frozenset())
-    found = Plan(turns_of(program, trigger, lowering, signed=signed), (), given, place)
+    plan_ = Plan(turns_of(program, trigger, lowering, signed=signed), (), given, place)
     for each in PLAN_PASSES:
-        found = each(found)
-    verify_plan(found, given, {v.name: len(v.outputs) for v in program.views}, f"the loops on {trigger.event}")
-    return found
+        plan_ = each(plan_)
+    verify_plan(plan_, given, {v.name: len(v.outputs) for v in program.views}, f"the loops on {trigger.event}")
+    return plan_
 
 
 def turns_of(program: Program, trigger: Trigger, lowering: Lowering, *, signed: bool = False) -> tuple[Turn, ...]:
@@ -119,13 +119,13 @@ def _scope(program: Program, event: Event, statement: Statement) -> Scope:
 
 def _reads(q: Query, program: Program) -> frozenset[str]:
     """The maps that a query reads, and those that fill the view caches among them."""
-    found: frozenset[str] = frozenset()
+    reads: frozenset[str] = frozenset()
     new = frozenset(a.name for a in atoms(q) if isinstance(a, View))
     while new:
-        found |= new
+        reads |= new
         fills = (program.view(name).fill for name in new)
-        new = frozenset(a.name for fill in fills if fill for a in atoms(fill) if isinstance(a, View)) - found
-    return found
+        new = frozenset(a.name for fill in fills if fill for a in atoms(fill) if isinstance(a, View)) - reads
+    return reads
 
 
 def differ_in_sign(insert: Trigger, delete: Trigger) -> bool:

@@ -313,9 +313,9 @@ class _BlockReader(Reader):
         return InRun(runs, compare, self.name(), up, nullable, plain)
 
     def comparison(self) -> Compare:
-        found = self.compare()
-        assert isinstance(found, Compare)
-        return found
+        comparison = self.compare()
+        assert isinstance(comparison, Compare)
+        return comparison
 
     def product(self) -> Product:
         if self.take("(", ")"):
@@ -337,14 +337,14 @@ class _BlockReader(Reader):
 
     def atom(self) -> Atom:
         start = self.at
-        found = self.factor()
-        if not isinstance(found, (Rel, Delta, View)):
+        atom = self.factor()
+        if not isinstance(atom, (Rel, Delta, View)):
             self.fail("expected a relation, an update or a map", start)
-        return found
+        return atom
 
     def view(self) -> View:
         start = self.at
-        found = self.atom()
-        if not isinstance(found, View):
+        atom = self.atom()
+        if not isinstance(atom, View):
             self.fail("expected a map", start)
-        return found
+        return atom

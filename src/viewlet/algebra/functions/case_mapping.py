@@ -53,12 +53,12 @@ _RUN = re.compile(r"(?P<first>[0-9a-f]+)(-(?P<last>[0-9a-f]+))?(/(?P<step>\d))?(
 
 
 def _mapping(table: str) -> dict[int, int]:
-    found: dict[int, int] = {}
+    mapping: dict[int, int] = {}
     for run in _RUN.finditer(table):
         first, by = int(run["first"], 16), int(run["by"])
         last, step = int(run["last"] or run["first"], 16), int(run["step"] or 1)
-        found.update((code, code + by) for code in range(first, last + 1, step))
-    return found
+        mapping.update((code, code + by) for code in range(first, last + 1, step))
+    return mapping
 
 
 UPPER, LOWER = _mapping(_UPPER), _mapping(_LOWER)

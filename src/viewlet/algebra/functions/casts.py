@@ -56,13 +56,13 @@ def _untaken(text: str, type_: str) -> ValueError:
 
 def _numeral(text: str, type_: str) -> tuple[int, int, str | None]:
     """The digits of a number with their sign, how many of them are places, and the exponent."""
-    found = _NUMERAL.fullmatch(text)
-    if found is None:
+    parts = _NUMERAL.fullmatch(text)
+    if parts is None:
         odd = _is_odd(text) or (type_ == "an integer" and _BINARY.fullmatch(text))
         raise (_untaken if odd else _unreadable)(text, type_)
-    whole, places = ((found[name] or "").replace("_", "") for name in ("whole", "places"))
-    places = places or (found["only"] or "").replace("_", "")
-    return int(found["sign"] + whole + places), len(places), found["exponent"]
+    whole, places = ((parts[name] or "").replace("_", "") for name in ("whole", "places"))
+    places = places or (parts["only"] or "").replace("_", "")
+    return int(parts["sign"] + whole + places), len(places), parts["exponent"]
 
 
 def _is_odd(text: str) -> bool:
@@ -115,10 +115,10 @@ def read_boolean(text: str) -> bool:
 
 def double_to_integer(value: Number) -> int:
     """The nearest BIGINT; of two, the even one."""
-    found = round(value) if math.isfinite(value) else 1 << 63
-    if not -(1 << 63) <= found < 1 << 63:
+    whole = round(value) if math.isfinite(value) else 1 << 63
+    if not -(1 << 63) <= whole < 1 << 63:
         raise Unreadable("a DOUBLE does not fit an integer")
-    return found
+    return whole
 
 
 def double_to_number(places: int, value: Number) -> Number:
@@ -126,8 +126,8 @@ def double_to_number(places: int, value: Number) -> Number:
     units = float(value) * 10.0**places
     if not abs(units) < 10.0**MOST_PLACES:
         raise Unreadable("a DOUBLE does not fit a DECIMAL")
-    found = Fraction(half_away(Fraction(units)), 10**places)
-    return found.numerator if found.denominator == 1 else found
+    exact = Fraction(half_away(Fraction(units)), 10**places)
+    return exact.numerator if exact.denominator == 1 else exact
 
 
 def show_number(value: Number, places: int) -> str:
@@ -145,32 +145,32 @@ def show_double(value: Number) -> str:
 # -- days and moments --------------------------------------------------------------------------------------------------
 
 
-def _day(text: str, found: re.Match[str], type_: str) -> int:
-    year = int(found["year"])
+def _day(text: str, parts: re.Match[str], type_: str) -> int:
+    year = int(parts["year"])
     if not 1 <= year <= 9999:
         raise _untaken(text, type_)
     try:
-        return make_date(year, int(found["month"]), int(found["day"]))
+        return make_date(year, int(parts["month"]), int(parts["day"]))
     except ValueError:
         raise _unreadable(text, type_) from None
 
 
 def read_date(text: str) -> int:
-    found = _DATE.fullmatch(text)
-    return _day(text, found, "DATE") if found else read_timestamp(text) // MICROSECONDS_PER_DAY
+    parts = _DATE.fullmatch(text)
+    return _day(text, parts, "DATE") if parts else read_timestamp(text) // MICROSECONDS_PER_DAY
 
 
 def read_timestamp(text: str) -> int:
-    found = _TIMESTAMP.fullmatch(text)
-    if found is None:
+    parts = _TIMESTAMP.fullmatch(text)
+    if parts is None:
         raise (_untaken if _LIKE_A_MOMENT.fullmatch(text) else _unreadable)(text, "TIMESTAMP")
-    day = _day(text, found, "TIMESTAMP")
-    hour, minute, second = (int(found[name] or 0) for name in ("hour", "minute", "second"))
+    day = _day(text, parts, "TIMESTAMP")
+    hour, minute, second = (int(parts[name] or 0) for name in ("hour", "minute", "second"))
     if hour == 24:
         raise _untaken(text, "TIMESTAMP")
     if hour > 23 or minute > 59 or second > 59:
         raise _unreadable(text, "TIMESTAMP")
-    places = int((found["places"] or "")[:6].ljust(6, "0"))
+    places = int((parts["places"] or "")[:6].ljust(6, "0"))
     return day * MICROSECONDS_PER_DAY + (hour * 3600 + minute * 60 + second) * 1_000_000 + places
 
 

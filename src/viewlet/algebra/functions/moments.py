@@ -175,16 +175,16 @@ def _specified(sign: str, bare: bool, at: int) -> str:
 
 def strftime(at: int, form: str) -> str:
     """A moment in a form that has only known specifiers."""
-    found, i = [], 0
+    parts, i = [], 0
     while i < len(form):
         if form[i] != "%":
-            found.append(form[i])
+            parts.append(form[i])
             i += 1
             continue
         bare = form[i + 1] == "-"
-        found.append(_specified(form[i + 1 + bare], bare, at))
+        parts.append(_specified(form[i + 1 + bare], bare, at))
         i += 2 + bare
-    return "".join(found)
+    return "".join(parts)
 
 
 # -- the table ---------------------------------------------------------------------------------------------------------

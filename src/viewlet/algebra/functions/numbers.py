@@ -51,8 +51,8 @@ def of_doubles(compute: Callable[..., float]) -> Callable[..., Number]:
 
 def half_away(value: Number) -> int:
     """The nearest integer; of two, the one farther from zero."""
-    found = math.floor(abs(Fraction(value)) + Fraction(1, 2))
-    return found if value >= 0 else -found
+    size = math.floor(abs(Fraction(value)) + Fraction(1, 2))
+    return size if value >= 0 else -size
 
 
 def round_number(places: int, value: Number) -> Number:
@@ -99,10 +99,10 @@ def _at_places(nearest: Callable[[float], float], value: float, places: float) -
     """DuckDB's ROUND and TRUNC of a DOUBLE: scaled, made whole and scaled back, all in doubles."""
     unit = power_of_ten(abs(places))
     if places < 0:
-        found = nearest(value / unit) * unit
-        return found if math.isfinite(found) else 0.0
-    found = nearest(value * unit) / unit
-    return found if math.isfinite(found) else value
+        scaled = nearest(value / unit) * unit
+        return scaled if math.isfinite(scaled) else 0.0
+    scaled = nearest(value * unit) / unit
+    return scaled if math.isfinite(scaled) else value
 
 
 # -- doubles -----------------------------------------------------------------------------------------------------------
@@ -147,16 +147,16 @@ def quotient(value: int, divisor: int) -> int | None:
     """Towards zero."""
     if divisor == 0:
         return None
-    found = abs(value) // abs(divisor)
-    return int(within(found if (value < 0) == (divisor < 0) else -found, _LEAST, _GREATEST))
+    size = abs(value) // abs(divisor)
+    return int(within(size if (value < 0) == (divisor < 0) else -size, _LEAST, _GREATEST))
 
 
 def remainder(value: Number, divisor: Number) -> Number | None:
     """With the sign of the value."""
     if divisor == 0:
         return None
-    found = abs(Fraction(value)) % abs(Fraction(divisor))
-    return _shortened(found if value >= 0 else -found)
+    size = abs(Fraction(value)) % abs(Fraction(divisor))
+    return _shortened(size if value >= 0 else -size)
 
 
 def sign(value: Number) -> int:
