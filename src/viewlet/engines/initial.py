@@ -72,7 +72,7 @@ def without(q: Query, empty: frozenset[str]) -> Query:
 
 def cheapest_way(program: Program, views: Iterable[MapDefinition], tables: Tables) -> Way:
     """How to compute these views from the tables. By triggers it is all views that are computed."""
-    return min(_ranks(program, views, tables), key=lambda found: found[1])[0]
+    return min(_ranks(program, views, tables), key=lambda ranked: ranked[1])[0]
 
 
 def fewest_steps(program: Program, tables: Tables) -> int:
@@ -108,13 +108,13 @@ def _has(program: Program, streams: frozenset[str], kind: str) -> bool:
 
 
 def _rank(program: Program, streams: frozenset[str], way: Way) -> Rank:
-    found = [
+    ranks = [
         _whole(statement_access(s, t.event, program), way)
         for t in program.triggers
         if t.event.relation in streams and t.event.kind == KINDS[way]
         for s in t.statements
     ]
-    return max(found, default=(1, 0, 0))
+    return max(ranks, default=(1, 0, 0))
 
 
 def _whole(cost: StatementCost, way: Way) -> Rank:

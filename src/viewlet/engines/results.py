@@ -62,22 +62,22 @@ def _keys(result: Result, read: Reader, key: Mapping[str, Scalar]) -> Iterator[t
 def key_columns(result: Result) -> tuple[ResultColumn, ...]:
     """The columns that are key variables themselves, first ones where a variable is shown twice."""
     keys = frozenset() if result.rows is None else outputs(result.rows)
-    found: dict[str, ResultColumn] = {}
+    shown: dict[str, ResultColumn] = {}
     for column in result.columns:
         if isinstance(column.term, Var) and column.term.name in keys:
-            found.setdefault(column.term.name, column)
-    return tuple(found.values())
+            shown.setdefault(column.term.name, column)
+    return tuple(shown.values())
 
 
 def _ends(extreme: Extreme, read: Reader, key: Mapping[str, Scalar]) -> Callable[[Env], Scalar]:
     """The extreme of the group that an environment names: one pass over the entries that agree with ``key``."""
     names = tuple(sorted(outputs(extreme.query) - {extreme.key}))
     better = max if extreme.end == "greatest" else min
-    found: dict[Key, Scalar] = {}
+    ends: dict[Key, Scalar] = {}
     for (value, *group), _ in evaluate(extreme.query, read, (extreme.key, *names), key).items():
         same = tuple(map(_one_nan, group))
-        found[same] = better(found.get(same, value), value, key=after)
-    return lambda env: found.get(tuple([_one_nan(env[n]) for n in names]))
+        ends[same] = better(ends.get(same, value), value, key=after)
+    return lambda env: ends.get(tuple([_one_nan(env[n]) for n in names]))
 
 
 def _one_nan(value: Scalar) -> Scalar:

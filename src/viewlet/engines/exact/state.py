@@ -98,10 +98,10 @@ class State:
 
     def _trigger(self, kind: Literal["+", "-", "Δ"], relation: str) -> Trigger | None:
         """None for a relation that no view depends on; one with other triggers but not this is half a program."""
-        found = self._triggers.get((kind, relation))
-        if found is None and any(name == relation for _, name in self._triggers):
+        trigger = self._triggers.get((kind, relation))
+        if trigger is None and any(name == relation for _, name in self._triggers):
             raise ValueError(f"the program has triggers for {relation}, but none for {kind}{relation}")
-        return found
+        return trigger
 
     def _apply_bulk(self, relation: str, entries: Mapping[Row, int], fire: Callable[[], None]) -> None:
         """``fire`` reads the update through ``Delta`` atoms."""

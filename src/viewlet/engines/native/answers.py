@@ -65,6 +65,6 @@ def difference(before: pa.StructArray | None, after: pa.StructArray) -> pa.Struc
     all_rows = pa.concat_tables([pa.Table.from_arrays(c, names) for c in columns])
     summed = all_rows.group_by(names[1:]).aggregate([(names[0], "sum")])
     changed = summed.filter(pc.not_equal(summed[f"{names[0]}_sum"], 0)).combine_chunks()
-    found = [changed[f"{names[0]}_sum"], *(changed[name] for name in names[1:])]
-    arrays = [c.chunk(0) if c.num_chunks else pa.array([], f.type) for c, f in zip(found, fields, strict=True)]
+    chunked = [changed[f"{names[0]}_sum"], *(changed[name] for name in names[1:])]
+    arrays = [c.chunk(0) if c.num_chunks else pa.array([], f.type) for c, f in zip(chunked, fields, strict=True)]
     return pa.StructArray.from_arrays(arrays, fields=fields)

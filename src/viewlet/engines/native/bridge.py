@@ -270,13 +270,13 @@ class NativeState:
 
     def rows(self, result: str) -> ArrowRows:
         """The rows of a result; a value that its column's type cannot hold is an error, never another number."""
-        found = self._module.rows(self._state, self._results[result])
-        return _arrow(result, self._program.result(result).columns, found)
+        exported = self._module.rows(self._state, self._results[result])
+        return _arrow(result, self._program.result(result).columns, exported)
 
     def row(self, result: str, view: str, key: Row) -> ArrowRows | None:
         """The row of one key of ``view``, which enumerates the rows; None where they can only be read together."""
-        found = self._module.read_one(self._state, self._results[result], self._views[view], key)
-        return None if found is None else _arrow(result, self._program.result(result).columns, found)
+        exported = self._module.read_one(self._state, self._results[result], self._views[view], key)
+        return None if exported is None else _arrow(result, self._program.result(result).columns, exported)
 
     # -- what changed --------------------------------------------------------------------------------------------------
 
@@ -288,11 +288,11 @@ class NativeState:
         """What all changes told so far come to."""
         return self._told(watched, self._module.standing(self._state, watched))
 
-    def _told(self, watched: int, found: tuple[Any, ...]) -> ArrowRows:
+    def _told(self, watched: int, exported: tuple[Any, ...]) -> ArrowRows:
         if watched >= len(self._watched.results):
-            return _arrow(self._watched.views[watched - len(self._watched.results)], (), found)
+            return _arrow(self._watched.views[watched - len(self._watched.results)], (), exported)
         result = self._program.result(self._watched.results[watched])
-        return _arrow(result.name, (None, *result.columns), found)
+        return _arrow(result.name, (None, *result.columns), exported)
 
     # -- the whole -----------------------------------------------------------------------------------------------------
 
@@ -335,9 +335,9 @@ def _on_a_copy(change: ArrowChange, batch: pa.RecordBatch) -> Callable[[], objec
     return lambda: change(*pa.ipc.read_record_batch(copy, schema).__arrow_c_array__())
 
 
-def _arrow(name: str, columns: Sequence[ResultColumn | None], found: tuple[Any, ...]) -> ArrowRows:
+def _arrow(name: str, columns: Sequence[ResultColumn | None], exported: tuple[Any, ...]) -> ArrowRows:
     """Rows, or why they cannot be shown; ``columns`` are those of a result."""
-    match found:
+    match exported:
         case ("unfit", column, value):
             raise _unfit(name, columns[column] if columns else None, value)
         case ("overflow" | "inexact" | "wild" as kind, _, _):

@@ -121,10 +121,10 @@ def cache_directory() -> Path:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         directory = directory.resolve()
-        found = directory.stat()
+        status = directory.stat()
     except OSError:
         return _own_directory()
-    if not is_private(found):
+    if not is_private(status):
         raise Error(
             f"{directory} keeps compiled programs and must be this user's own, closed to writes of others: "
             "chmod go-w it, remove it, or let VIEWLET_CACHE name another directory"

@@ -49,8 +49,8 @@ def compile_detached(steps: Sequence[Step]) -> Failure | None:
     )
     if ran.returncode != 0:
         return Failure(target=steps[-1]["target"], said=ran.stderr)
-    found: Failure | None = json.loads(ran.stdout)
-    return found
+    failure: Failure | None = json.loads(ran.stdout)
+    return failure
 
 
 def work(steps: Sequence[Step]) -> Failure | None:
@@ -106,10 +106,10 @@ def is_whole(path: Path) -> bool:
         return False
 
 
-def is_private(found: os.stat_result) -> bool:
+def is_private(status: os.stat_result) -> bool:
     """This user's own, and not to be written by any other. A system without users has no compiler for us either."""
-    mine = not hasattr(os, "geteuid") or found.st_uid == os.geteuid()
-    return mine and not stat.S_IMODE(found.st_mode) & 0o022
+    mine = not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
+    return mine and not stat.S_IMODE(status.st_mode) & 0o022
 
 
 def _checksum(path: Path) -> str:

@@ -83,12 +83,12 @@ class NativeEngine:
     @staticmethod
     def adopt(compiled: Compiled, engine: Engine, convert: RowConverter) -> NativeEngine:
         """Take over tables and views as they are from an engine that ran the same program so far."""
-        found = NativeEngine(compiled, {}, convert)
+        adopted = NativeEngine(compiled, {}, convert)
         try:
-            found._take_over(engine)
+            adopted._take_over(engine)
         except Unfit:  # a sum that only exact numbers hold; row by row the infinite ones are kept apart
-            found._refill({r.name: engine.table(r.name) for r in compiled.program.relations})
-        return found
+            adopted._refill({r.name: engine.table(r.name) for r in compiled.program.relations})
+        return adopted
 
     def _take_over(self, engine: Engine) -> None:
         self._reset()
@@ -225,9 +225,9 @@ class NativeEngine:
         cells = [_encode(v, kind) for v, kind in zip(key, self._kinds.columns[view], strict=True)]
         if any(isinstance(c, Fraction) for c in cells):
             return  # a number between two that the key can hold
-        found = self.state.find(view, tuple(cells))
-        if found is not None:
-            yield key, _decode_sum(found, self._kinds.values[view])
+        sum_ = self.state.find(view, tuple(cells))
+        if sum_ is not None:
+            yield key, _decode_sum(sum_, self._kinds.values[view])
 
     def entries(self, view: str) -> Entries:
         columns, value = self._kinds.columns[view], self._kinds.values[view]
@@ -303,10 +303,10 @@ class NativeEngine:
 
 
 def _by_times(rows: Mapping[Row, int]) -> dict[int, list[Row]]:
-    found: dict[int, list[Row]] = defaultdict(list)
+    by_times: dict[int, list[Row]] = defaultdict(list)
     for row, times in rows.items():
-        found[times].append(tuple(row))
-    return found
+        by_times[times].append(tuple(row))
+    return by_times
 
 
 def _cells_or(convert: RowConverter | None) -> RowConverter:

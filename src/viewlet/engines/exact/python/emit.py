@@ -220,7 +220,7 @@ class Source(Terms):
         value, store = self.assigned(step.value), self.map_name(source)
         self.count(source, step.value)
         if step.order is not None:
-            self.found(step, depth)
+            self.in_ranges(step, depth)
             self.add(depth, f"for {entry}, {value} in FOUND_{depth}:")
         elif n:
             store = f"{store}[{self.key(columns_of(source)[:n], self.program.columns[source.name][:n])}]"
@@ -250,12 +250,12 @@ class Source(Terms):
 
     def cells(self, source: Atom, entry: str, free: list[tuple[int, str, Kind]]) -> list[tuple[str, str]]:
         """For each variable that an entry gives a value, the line that does so."""
-        found: dict[str, str] = {}
+        lines: dict[str, str] = {}
         for i, name, kind in free:
-            if name not in found:
+            if name not in lines:
                 cell = self.cell(source, entry, i, kind).to(self.kinds[name], plain=False)
-                found[name] = f"{self.assigned(name)} = {cell}"
-        return list(found.items())
+                lines[name] = f"{self.assigned(name)} = {cell}"
+        return list(lines.items())
 
     def cell(self, source: Atom, entry: str, i: int, kind: Kind) -> Text:
         return Text(f"EXACT({entry}[{i}])" if _is_float(source, kind) else f"{entry}[{i}]", kind)
@@ -306,7 +306,7 @@ class Source(Terms):
         for inner, up, down in self.ranges(step.order, depth):
             self.add(inner, f"{total} += TREE_{depth}.sum({up}, {down})")
 
-    def found(self, step: Loop, depth: int) -> None:
+    def in_ranges(self, step: Loop, depth: int) -> None:
         """The entries in the ranges of a loop, as a list: its body may change what it reads."""
         assert isinstance(step.source, View)
         assert step.order is not None

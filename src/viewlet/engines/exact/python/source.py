@@ -61,13 +61,13 @@ def trigger_source(
 
 def labels(program: Program) -> Mapping[str, str]:
     """What relations and views are called in Python; no two alike, also where Python's letters are fewer than SQL's."""
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for name in sorted({r.name for r in program.relations} | {v.name for v in program.views}):
         label = re.sub(r"\W", "_", name, flags=re.ASCII)
-        while label in found.values():
+        while label in by_name.values():
             label += "_"
-        found[name] = label
-    return found
+        by_name[name] = label
+    return by_name
 
 
 def _parameters(source: Source, event: Event, kinds: Env) -> list[str]:

@@ -231,10 +231,10 @@ class Terms:
         return term.name in self.counted if isinstance(term, Var) else term in (number(1), number(-1))
 
     def factor(self, factor: Factor) -> Text:
-        found = self.term(factor.term, factor.plain)
+        value = self.term(factor.term, factor.plain)
         if not factor.nullable:
-            return found
-        return Text(f"({found.text} or 0)" if isinstance(factor.term, Var) else f"NUMBER({found.text})", found.kind)
+            return value
+        return Text(f"({value.text} or 0)" if isinstance(factor.term, Var) else f"NUMBER({value.text})", value.kind)
 
 
 def _factor(factor: Text, product: Kind, plain: bool) -> str:

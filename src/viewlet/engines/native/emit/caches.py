@@ -25,17 +25,17 @@ class Caches:
 
     @contextmanager
     def held(
-        self, found: MapLayout, statement: Statement, into: Temporary, scope: Scope
+        self, map_: MapLayout, statement: Statement, into: Temporary, scope: Scope
     ) -> Iterator[tuple[str, dict[str, Cpp]]]:
         """foreach x⃗_in do: over what a view cache held when the refresh began, where it agrees with the event.
 
         It gives the C++ name of what is held, and the inputs.
         """
-        entry, of = self.context.fresh("held"), named("held", found.name)
+        entry, of = self.context.fresh("held"), named("held", map_.name)
         each = f"auto* {entry} = {of}.first(); {entry}; {entry} = {of}.next({entry})"
         tests = [f"{entry}->values.there", f"{entry}->values.born < started_{into.name}"]
         given = {}
-        for name, of_key in zip(statement.target.inputs, found.key, strict=False):
+        for name, of_key in zip(statement.target.inputs, map_.key, strict=False):
             given[name] = column(f"{entry}->key", of_key)
             if name in scope:
                 tests.append(self.context.terms.identical(scope[name], given[name]))
@@ -45,24 +45,24 @@ class Caches:
 
     def refresh(self, statement: Statement, into: Temporary, scope: Scope) -> None:
         """What came in since the refresh began missed it and is dropped; it is filled again when read."""
-        found, member = self.context.layout[statement.target.name]
-        out, h, held = self.context.out, self.context.fresh("late"), named("held", found.name)
+        map_, member = self.context.layout[statement.target.name]
+        out, h, held = self.context.out, self.context.fresh("late"), named("held", map_.name)
         with (
             out.inside(f"for (auto* {h} = {held}.first(); {h}; {h} = {held}.next({h}))"),
             out.inside(f"if ({h}->values.born > started_{into.name})"),
         ):
-            self.erase_slice(found, member, h)
+            self.erase_slice(map_, member, h)
             out.add(f"{h}->values.there = false;")
             out.add(f"{held}.doubt(*{h});")
         self.context.written.add(held)
         if statement.op == ":=":
-            with self.held(found, statement, into, scope) as (entry, _):
-                self.erase_slice(found, member, entry)
+            with self.held(map_, statement, into, scope) as (entry, _):
+                self.erase_slice(map_, member, entry)
 
-    def erase_slice(self, found: MapLayout, member: Member, held: str) -> None:
+    def erase_slice(self, map_: MapLayout, member: Member, held: str) -> None:
         """All that a view cache holds for one tuple of inputs."""
-        index, e = found.index(tuple(range(found.inputs))), self.context.fresh("old")
-        probe = ", ".join(f".{f.name} = {held}->key.{f.name}" for f in found.key[: found.inputs])
-        first, following = f"{found.name}.first<{index}>({{{probe}}})", f"{found.name}.next<{index}>({e})"
+        index, e = map_.index(tuple(range(map_.inputs))), self.context.fresh("old")
+        probe = ", ".join(f".{f.name} = {held}->key.{f.name}" for f in map_.key[: map_.inputs])
+        first, following = f"{map_.name}.first<{index}>({{{probe}}})", f"{map_.name}.next<{index}>({e})"
         with self.context.out.inside(f"for (auto* {e} = {first}; {e}; {e} = {following})"):
-            self.changes.erase(found, member, Pointer(e))
+            self.changes.erase(map_, member, Pointer(e))

@@ -39,17 +39,17 @@ class Changes:
 
     def add_to_view(self, steps: list[Emit], scope: Scope, at_hand: AtHand) -> None:
         """The changes go into their views at once."""
-        found, members = self.targets(steps)
+        map_, members = self.targets(steps)
         with self.entry_of(steps[0], scope, at_hand) as entry:
-            self.note(found, members, entry)
+            self.note(map_, members, entry)
             self.add_all(steps, entry, scope, finite=True)
-            self.settle(found, members, entry)
+            self.settle(map_, members, entry)
 
     def add_to_replaced(self, steps: list[Emit], scope: Scope, at_hand: AtHand) -> None:
         """The changes go into views that are empty and settled when all is there."""
-        found, members = self.targets(steps)
+        map_, members = self.targets(steps)
         with self.entry_of(steps[0], scope, at_hand) as entry:
-            self.note(found, members, entry)
+            self.note(map_, members, entry)
             self.add_all(steps, entry, scope, finite=False)
 
     def targets(self, steps: list[Emit]) -> tuple[MapLayout, list[Member]]:
@@ -59,21 +59,21 @@ class Changes:
     @contextmanager
     def entry_of(self, step: Emit, scope: Scope, at_hand: AtHand) -> Iterator[Pointer]:
         """The entry that a change goes to."""
-        found, _ = self.context.layout[step.view]
-        entry = only_entry(found.name) if found.is_single else at_hand.get(Spot(found.name, step.key))
-        entry = entry or at_hand.get(Spot(found.name, step.key, made=True))
+        map_, _ = self.context.layout[step.view]
+        entry = only_entry(map_.name) if map_.is_single else at_hand.get(Spot(map_.name, step.key))
+        entry = entry or at_hand.get(Spot(map_.name, step.key, made=True))
         if entry is not None:
             yield entry
             return
-        with self.made(found, step.key, scope) as entry:
+        with self.made(map_, step.key, scope) as entry:
             yield entry
 
     @contextmanager
-    def made(self, found: MapLayout, names: tuple[str, ...], scope: Scope) -> Iterator[Pointer]:
+    def made(self, map_: MapLayout, names: tuple[str, ...], scope: Scope) -> Iterator[Pointer]:
         """The entry at a key, made where it is not there."""
         out = self.context.out
         with out.inside():
-            place = self.lookups.place(found, names, self.lookups.key_of(found, names, scope))
+            place = self.lookups.place(map_, names, self.lookups.key_of(map_, names, scope))
             out.add(lambda: f"auto& {ENTRY.text} = {place.made};", lookups=1)
             yield ENTRY
 
@@ -94,24 +94,24 @@ class Changes:
     # -- entries -------------------------------------------------------------------------------------------------------
 
     def increase(
-        self, found: MapLayout, member: Member, entry: Pointer, change: Change, *, finite: bool = False
+        self, map_: MapLayout, member: Member, entry: Pointer, change: Change, *, finite: bool = False
     ) -> None:
-        self.note(found, [member], entry)
+        self.note(map_, [member], entry)
         self.add_in(member, entry, change, finite=finite)
-        self.settle(found, [member], entry)
+        self.settle(map_, [member], entry)
 
-    def note(self, found: MapLayout, members: list[Member], entry: Pointer) -> None:
+    def note(self, map_: MapLayout, members: list[Member], entry: Pointer) -> None:
         """Before an entry changes for the first time since somebody asked, what it is now is kept for them."""
         out = self.context.out
-        if not found.noted:
+        if not map_.noted:
             return
-        if not found.is_single:
-            note = f"{named('note', found.name)}({entry.object});"
+        if not map_.is_single:
+            note = f"{named('note', map_.name)}({entry.object});"
             out.add(f"if (!{entry.member}head.noted) {note}", lookups=2 * entry.lookups)
             return
-        for name in [m.name for m in found.members if m in members or m.counted_by in {o.name for o in members}]:
-            if name in found.noted:
-                out.add(f"if (!{named('marked', found.name, name)}) {named('note', found.name, name)}();")
+        for name in [m.name for m in map_.members if m in members or m.counted_by in {o.name for o in members}]:
+            if name in map_.noted:
+                out.add(f"if (!{named('marked', map_.name, name)}) {named('note', map_.name, name)}();")
 
     def add_in(self, member: Member, entry: Pointer, change: Change, *, finite: bool) -> None:
         how = "increase_finite" if finite and change.has_sum else "increase"
@@ -122,13 +122,13 @@ class Changes:
         slot = slot_of(member, entry)
         self.context.out.add(f"{slot}.clear();" if member.kind == REAL else f"{slot} = 0;", entry.lookups)
 
-    def erase(self, found: MapLayout, member: Member, entry: Pointer) -> None:
+    def erase(self, map_: MapLayout, member: Member, entry: Pointer) -> None:
         """The view has no such entry any more."""
-        self.note(found, [member], entry)
+        self.note(map_, [member], entry)
         self.clear(member, entry)
-        self.doubt(found, entry)
+        self.doubt(map_, entry)
 
-    def settle(self, found: MapLayout, members: list[Member], entry: Pointer) -> None:
+    def settle(self, map_: MapLayout, members: list[Member], entry: Pointer) -> None:
         """What a change leaves is within its column, in its orders, and erased at the end of the trigger if nothing."""
         context, limits = self.context, self.context.shared.limits
         members = list(dict.fromkeys(members))
@@ -136,19 +136,19 @@ class Changes:
             slot = slot_of(member, entry)
             for check in limits.sum_checks(member, slot):
                 context.out.add(f"{check};", entry.lookups)
-            for of_key in limits.key_checks(context.terms, found, member, entry):
+            for of_key in limits.key_checks(context.terms, map_, member, entry):
                 context.out.add(f"if (!is_zero({slot})) {of_key.text};", (1 + of_key.reads) * entry.lookups)
         zero = " || ".join(f"is_zero({slot_of(m, entry)})" for m in members)
-        self.doubt(found, entry, zero, len(members))
+        self.doubt(map_, entry, zero, len(members))
 
-    def doubt(self, found: MapLayout, entry: Pointer, test: str = "", slots: int = 0) -> None:
+    def doubt(self, map_: MapLayout, entry: Pointer, test: str = "", slots: int = 0) -> None:
         """An entry that may be nothing now is looked at when the trigger ends; what is in order must be told."""
         out = self.context.out
-        line = f"{found.name}.doubt({entry.object});"
+        line = f"{map_.name}.doubt({entry.object});"
         out.add(f"if ({test}) {line}" if test else line, (1 + slots) * entry.lookups)
-        if found.orders:
-            out.add(f"{found.name}.touch({entry.object});", entry.lookups)
-        self.context.written.add(found.name)
+        if map_.orders:
+            out.add(f"{map_.name}.touch({entry.object});", entry.lookups)
+        self.context.written.add(map_.name)
 
     # -- changes that are complete before they are applied -------------------------------------------------------------
 

@@ -16,14 +16,14 @@ from viewlet.program.trigger import Program
 from viewlet.schema import Relation
 
 
-def descriptions(program: Program, found: Layout, rows: dict[str, tuple[Field, ...]], readers: dict[str, str]) -> str:
+def descriptions(program: Program, layout: Layout, rows: dict[str, tuple[Field, ...]], readers: dict[str, str]) -> str:
     """``readers`` are results with the type of the keys by which a row of them is read alone, if it is."""
     lines = []
     for relation in program.relations:
         columns = zip(relation.columns, rows[relation.name], strict=True)
         cells = [column(c.name, f, row_type(relation.name), c.type) for c, f in columns]
         lines += table("Column", f"columns_{plain(relation.name)}", cells)
-    for m in found.maps:
+    for m in layout.maps:
         if not m.is_single:
             cells = [column(f.name, f, f"{m.type_name}Key", None) for f in m.key]
             lines += table("Column", named("key", m.name), cells)
@@ -31,12 +31,12 @@ def descriptions(program: Program, found: Layout, rows: dict[str, tuple[Field, .
         result = program.result(name)
         lines += table("ResultColumn", f"shown_{plain(name)}", [shown_column(c) for c in result.columns])
     lines += table("Relation<Program>", "RELATIONS", [_relation(r) for r in program.relations])
-    lines += table("ViewOf<Program>", "VIEWS", [_view(v.name, found) for v in program.views])
+    lines += table("ViewOf<Program>", "VIEWS", [_view(v.name, layout) for v in program.views])
     lines += table("ResultOf<Program>", "RESULTS", [_result(name, key) for name, key in readers.items()])
     names = {f"table_{plain(r.name)}": f"table_{r.name}" for r in program.relations}
-    names |= {m.name: m.shown for m in found.maps}
-    names |= {held: held for held in (named("held", m.name) for m in found.maps if m.inputs)}
-    orders = {m.name: "".join(f", &Program::{order.name}" for order in m.orders.values()) for m in found.maps}
+    names |= {m.name: m.shown for m in layout.maps}
+    names |= {held: held for held in (named("held", m.name) for m in layout.maps if m.inputs)}
+    orders = {m.name: "".join(f", &Program::{order.name}" for order in m.orders.values()) for m in layout.maps}
     maps = [f"map_of<Program, &Program::{n}{orders.get(n, '')}>({quoted(shown)})" for n, shown in names.items()]
     lines += table("MapOf<Program>", "MAPS", maps)
     return "\n".join(lines) + "\n"
@@ -62,8 +62,8 @@ def _result(name: str, key: str) -> str:
     return f"{{{quoted(name)}, shown_{plain(name)}, {read}{one}}}"
 
 
-def _view(name: str, found: Layout) -> str:
-    m, member = found[name]
+def _view(name: str, layout: Layout) -> str:
+    m, member = layout[name]
     scale = member.kind.scale if isinstance(member.kind, Exact) else 0
     target = f"&Program::{m.name}, &{m.type_name}Values::{member.name}"
     if m.is_single:

@@ -38,11 +38,11 @@ def values_of_rows(q: Query) -> frozenset[str]:
 
 
 def _of_product(parts: tuple[Query, ...]) -> frozenset[str]:
-    found = frozenset[str]().union(*map(values_of_rows, parts))
+    picked = frozenset[str]().union(*map(values_of_rows, parts))
     bound = {p.var: p.query.term for p in parts if isinstance(p, Bind) and isinstance(p.query, Value)}
     for _ in bound:  # one may be picked from another
-        found |= {var for var, term in bound.items() if is_picked(term, found)}
-    return found
+        picked |= {var for var, term in bound.items() if is_picked(term, picked)}
+    return picked
 
 
 def is_picked(term: Term, known: frozenset[str]) -> bool:

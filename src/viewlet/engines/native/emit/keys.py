@@ -16,24 +16,24 @@ def view_constant(view: str) -> str:
     return f"view_{plain(view)}"
 
 
-def column(of: str, found: Field) -> Cpp:
+def column(of: str, field: Field) -> Cpp:
     """A field of a row or key."""
-    return Cpp(f"{of}.{found.name}", found.kind, found.nullable)
+    return Cpp(f"{of}.{field.name}", field.kind, field.nullable)
 
 
-def whole_key(found: MapLayout, key: Key) -> str:
-    return f"{found.type_name}Key{{{', '.join(key[i].text for i in range(len(found.key)))}}}"
+def whole_key(map_: MapLayout, key: Key) -> str:
+    return f"{map_.type_name}Key{{{', '.join(key[i].text for i in range(len(map_.key)))}}}"
 
 
-def probe_key(found: MapLayout, key: Key) -> str:
-    return "{" + ", ".join(f".{found.key[i].name} = {value.text}" for i, value in key.items()) + "}"
+def probe_key(map_: MapLayout, key: Key) -> str:
+    return "{" + ", ".join(f".{map_.key[i].name} = {value.text}" for i, value in key.items()) + "}"
 
 
-def each_entry(found: MapLayout, entry: str, positions: Positions, key: Key) -> str:
+def each_entry(map_: MapLayout, entry: str, positions: Positions, key: Key) -> str:
     """The head of a loop: over a slice, or over all."""
     if positions:
-        return f"auto* {entry} : {found.name}.slice<{found.index(positions)}>({probe_key(found, key)})"
-    return f"auto* {entry} : {found.name}.all()"
+        return f"auto* {entry} : {map_.name}.slice<{map_.index(positions)}>({probe_key(map_, key)})"
+    return f"auto* {entry} : {map_.name}.all()"
 
 
 def too_fine(value: Cpp, kind: Kind) -> list[str]:

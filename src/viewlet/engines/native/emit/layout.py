@@ -60,9 +60,9 @@ class OrderLayout:
 
     def lane(self, member: Member, running: str | None = None) -> int:
         """The number of a member's lane, made if need be."""
-        found = self.lanes.setdefault(member.name, set())
+        sums = self.lanes.setdefault(member.name, set())
         if running is not None:
-            found.add(running)
+            sums.add(running)
         return list(self.lanes).index(member.name)
 
     def slice_index(self, positions: Positions) -> str:
@@ -154,10 +154,10 @@ def layout(program: Program, kinds: Kinds, nullable: Columns) -> Layout:
     fields = {v.name: _fields(v, kinds, nullable) for v in program.views}
     taken: set[str] = set()
     maps = [_map(group, fields, kinds, taken) for group in _groups(program, fields)]
-    return Layout(maps, {m.view: (found, m) for found in maps for m in found.members})
+    return Layout(maps, {m.view: (map_, m) for map_ in maps for m in map_.members})
 
 
-def index_slices(found: Layout, block: Block, written: frozenset[str] = frozenset()) -> None:
+def index_slices(layout_: Layout, block: Block, written: frozenset[str] = frozenset()) -> None:
     """Give every map the indexes that the loops of a block go through.
 
     Where the same event adds an entry to a slice of a map and goes over that slice (``written`` names such maps), the
@@ -168,21 +168,21 @@ def index_slices(found: Layout, block: Block, written: frozenset[str] = frozense
             if isinstance(step, Loop) and isinstance(step.source, View) and step.order is None:
                 names = step.source.inputs + step.source.outputs
                 positions = tuple(i for i, n in enumerate(names) if n in step.bound)
-                sliced, _ = found[step.source.name]
+                sliced, _ = layout_[step.source.name]
                 if positions:
                     sliced.index(positions)
                 if positions and sliced.name in written:
                     sliced.read_often.add(positions)
             elif isinstance(step, (Loop, EachSlice, RangeSum, Runs, Extremum)):
-                _order(found, step)
+                _order(layout_, step)
 
 
-def _order(found: Layout, step: Loop | EachSlice | RangeSum | Runs | Extremum) -> None:
+def _order(layout_: Layout, step: Loop | EachSlice | RangeSum | Runs | Extremum) -> None:
     """Give a map the order that a step goes by; what it reads of it is known when the step is written."""
     source = step.source
     if not isinstance(source, View):
         return
-    ordered, member = found[source.name]
+    ordered, member = layout_[source.name]
     names = source.outputs
     at = tuple(i for i, n in enumerate(names) if n in step.bound)
     match step:
@@ -195,11 +195,11 @@ def _order(found: Layout, step: Loop | EachSlice | RangeSum | Runs | Extremum) -
             ordered.order(at, names.index(key), member)
 
 
-def ordered_maps(found: Layout, block: Block) -> list[MapLayout]:
+def ordered_maps(layout_: Layout, block: Block) -> list[MapLayout]:
     """The maps that a block reads in order."""
     steps = (step for inner in blocks(block) for step in inner)
     ordered = (s for s in steps if isinstance(s, (EachSlice, RangeSum, Runs, Extremum)) or _is_ordered_loop(s))
-    return list({m.name: m for s in ordered for m, _ in [found[s.source.name]]}.values())  # type: ignore[union-attr]
+    return list({m.name: m for s in ordered for m, _ in [layout_[s.source.name]]}.values())  # type: ignore[union-attr]
 
 
 def _is_ordered_loop(step: Step) -> bool:

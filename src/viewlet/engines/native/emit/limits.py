@@ -45,11 +45,11 @@ class Limits:
             return []
         return [f"within(faults, {view_constant(member.view)}, {slot}, {_bounds_text(self.sums[member.view])})"]
 
-    def key_checks(self, terms: Terms, found: MapLayout, member: Member, entry: Pointer) -> list[Check]:
+    def key_checks(self, terms: Terms, map_: MapLayout, member: Member, entry: Pointer) -> list[Check]:
         """Of what a user sees of an entry's key."""
         if member.view not in self.keys:
             return []
-        fields = zip(self.columns[member.view], found.key, strict=True)
+        fields = zip(self.columns[member.view], map_.key, strict=True)
         scope = {n: column(f"{entry.member}key", f) for n, f in fields}
         view = view_constant(member.view)
         return [_key_check(terms, view, term, limit, scope) for term, limit in self.keys[member.view].items()]
@@ -66,22 +66,22 @@ def _key_check(terms: Terms, view: str, term: Term, limit: Limit, scope: Scope) 
 
 def _sum_bounds(program: Program, kinds: Kinds) -> dict[str, tuple[int, int]]:
     """Of the sums that a user sees and that could leave their columns: the integers of last places that fit."""
-    found = {}
+    bounds = {}
     for view, limit in limits(program).items():
         kind = kinds.values[view]
         if _may_leave(kind, limit):
-            found[view] = limit.units(kind.scale)
-    return found
+            bounds[view] = limit.units(kind.scale)
+    return bounds
 
 
 def _key_bounds(program: Program, kinds: Kinds) -> dict[str, KeyLimits]:
     """Of the keys that a user sees and that could leave their columns."""
-    found = {}
+    bounds = {}
     for view, of in key_limits(program).items():
         columns = dict(zip(program.view(view).outputs, kinds.columns[view], strict=True))
         terms = {term: (term_kind(term, columns), limit) for term, limit in of.items()}
-        found[view] = {term: limit for term, (kind, limit) in terms.items() if kind == REAL or _may_leave(kind, limit)}
-    return found
+        bounds[view] = {term: limit for term, (kind, limit) in terms.items() if kind == REAL or _may_leave(kind, limit)}
+    return bounds
 
 
 def _may_leave(kind: Kind, limit: Limit) -> TypeGuard[Exact]:

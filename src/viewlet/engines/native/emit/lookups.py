@@ -23,11 +23,11 @@ class Lookups:
 
     @contextmanager
     def representable(
-        self, found: MapLayout, names: tuple[str, ...], positions: Positions, scope: Scope
+        self, map_: MapLayout, names: tuple[str, ...], positions: Positions, scope: Scope
     ) -> Iterator[dict[int, Cpp]]:
         """The values at ``positions`` as fields of the key, inside tests that the key can hold them at all."""
-        key = {i: self.key_field(scope[names[i]], found.key[i]) for i in positions}
-        tests = [test for i in positions for test in _fits(scope[names[i]], found.key[i])]
+        key = {i: self.key_field(scope[names[i]], map_.key[i]) for i in positions}
+        tests = [test for i in positions for test in _fits(scope[names[i]], map_.key[i])]
         if tests:
             with self.context.out.inside(f"if ({' && '.join(tests)})"):
                 yield key
@@ -41,22 +41,22 @@ class Lookups:
             return value
         return self.context.terms.held(value, to.kind, to.nullable)
 
-    def key_of(self, found: MapLayout, names: tuple[str, ...], scope: Scope) -> dict[int, Cpp]:
-        fields = zip(names, found.key, strict=True)
+    def key_of(self, map_: MapLayout, names: tuple[str, ...], scope: Scope) -> dict[int, Cpp]:
+        fields = zip(names, map_.key, strict=True)
         return {i: self.key_field(scope[n], f) for i, (n, f) in enumerate(fields)}
 
-    def place(self, found: MapLayout, names: tuple[str, ...], key: Key) -> Place:
+    def place(self, map_: MapLayout, names: tuple[str, ...], key: Key) -> Place:
         """Where an entry is. If the event alone gives the key, and to make it cannot fail, others may use the place."""
-        text = whole_key(found, key)
+        text = whole_key(map_, key)
         if self.context.params.issuperset(names) and not can_fail(key):
-            return self.places.at(found.name, text)
-        return Place(found.name, text)
+            return self.places.at(map_.name, text)
+        return Place(map_.name, text)
 
-    def fill(self, found: MapLayout, key: Key) -> None:
+    def fill(self, map_: MapLayout, key: Key) -> None:
         """A view cache computes what it is asked for and does not hold."""
-        if found.inputs:
-            given = ", ".join(key[i].text for i in range(found.inputs))
-            self.context.out.add(f"{named('fill', found.name)}({{{given}}});")
+        if map_.inputs:
+            given = ", ".join(key[i].text for i in range(map_.inputs))
+            self.context.out.add(f"{named('fill', map_.name)}({{{given}}});")
 
 
 def can_fail(key: Key) -> bool:

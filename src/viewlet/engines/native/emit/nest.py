@@ -118,13 +118,13 @@ class Nest:
         once: set[Spot] = set()
         emits = [e for s in block if isinstance(s, (Nonzero, Test)) for e in s.body if isinstance(e, Emit)]
         for view, key in [(e.view, e.key) for e in emits]:
-            found, _ = self.context.layout[view]
-            at, plainly = Spot(found.name, key, made=True), Spot(found.name, key)
-            known = found.is_single or self.context.params.issuperset(key) or not scope.keys() >= set(key)
+            map_, _ = self.context.layout[view]
+            at, plainly = Spot(map_.name, key, made=True), Spot(map_.name, key)
+            known = map_.is_single or self.context.params.issuperset(key) or not scope.keys() >= set(key)
             if at in once and not known and {at, plainly}.isdisjoint({*places, *at_hand}):
-                name, fields = self.context.fresh(f"{found.name}_here"), self.lookups.key_of(found, key, scope)
+                name, fields = self.context.fresh(f"{map_.name}_here"), self.lookups.key_of(map_, key, scope)
                 if not can_fail(fields):
-                    place = Place(found.name, whole_key(found, fields), name=name)
+                    place = Place(map_.name, whole_key(map_, fields), name=name)
                     self.out.add(declaration(place))
                     places[at] = Pointer(place.made, is_object=True, lookups=1)
             once.add(at)

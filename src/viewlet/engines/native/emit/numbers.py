@@ -159,9 +159,9 @@ class Numbers:
             return Cpp(f"Opt<{type_of(kind)}>{{}}", kind, True)
         if a.optional:
             return a if a.kind == kind else lifted([a], lambda known: self.held(known[0], kind, False))
-        found = self.to(a, kind)
+        converted = self.to(a, kind)
         type_ = f"Opt<{type_of(kind)}>" if optional else type_of(kind)
-        return made(f"{type_}({found.text})", kind, found, optional=optional)
+        return made(f"{type_}({converted.text})", kind, converted, optional=optional)
 
 
 def _inexact_comparison(op: str, a: str, b: str) -> str:

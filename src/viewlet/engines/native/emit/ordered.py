@@ -27,12 +27,12 @@ class Read:
 
     source: View
     order: OrderLayout
-    found: MapLayout
+    map_: MapLayout
     member: Member
 
     @property
     def by(self) -> Field:
-        return self.found.key[self.order.key_at]
+        return self.map_.key[self.order.key_at]
 
 
 @dataclass(frozen=True)
@@ -111,16 +111,16 @@ class OrderedReads:
         first, names = steps[0], steps[0].source.outputs
         at = _slice_of(first)
         read = self.read(first.source, frozenset(names[i] for i in at), first.key)
-        order, found = read.order, read.found
+        order, map_ = read.order, read.map_
         given = tuple(i for i in at if names[i] in first.bound)
-        entry = self.context.fresh(f"{found.name}_slice")
-        with self.lookups.representable(found, names, given, scope) as key:
+        entry = self.context.fresh(f"{map_.name}_slice")
+        with self.lookups.representable(map_, names, given, scope) as key:
             slices = f"{order.name}.slices.all()"
             if given:
-                probe = ", ".join(f".{found.key[i].name} = {key[i].text}" for i in given)
+                probe = ", ".join(f".{map_.key[i].name} = {key[i].text}" for i in given)
                 slices = f"{order.name}.slices.slice<{order.slice_index(tuple(map(at.index, given)))}>({{{probe}}})"
             with self.context.out.loop(f"for (auto* {entry} : {slices})", lookups=1 if given else 0):
-                columns = {names[i]: column(f"{entry}->key", found.key[i]) for i in at if i not in given}
+                columns = {names[i]: column(f"{entry}->key", map_.key[i]) for i in at if i not in given}
                 tree = {Spot(order.name, tuple(names[i] for i in at)): Pointer(f"(&{entry}->values.tree)")}
                 self.body(_together(steps), {**scope, **columns}, {**at_hand, **tree})
 
@@ -136,10 +136,10 @@ class OrderedReads:
         out, read = self.context.out, self.read(step.source, step.bound, step.order.key)
         read.order.lane(read.member)
         tree = self.tree(read, scope, at_hand)
-        map_name, entry, turn = read.found.name, self.context.fresh(read.found.name), self.context.fresh("turn")
+        map_name, entry, turn = read.map_.name, self.context.fresh(read.map_.name), self.context.fresh("turn")
         with self.given(tree):
             with out.loop(f"const auto {turn} = [&](auto* {entry})", end="};"):
-                self.reads.turn(step, read.found, Pointer(entry), scope, at_hand)
+                self.reads.turn(step, read.map_, Pointer(entry), scope, at_hand)
             for up, down in self.ranges.bounds(step.order, read.order, read.by, scope):
                 out.add(f"for (u32 id : {tree.member}range({up}, {down})) {turn}(&{map_name}.named(id));")
 
@@ -151,17 +151,17 @@ class OrderedReads:
         name, by = self.context.fresh(step.var), read.by
         self.context.out.add(f"Opt<{type_of(by.kind)}> {name};")
         there = f"{tree.text} && " if tree.may_be_null else ""
-        entry = f"{read.found.name}.named({tree.member}{'greatest' if step.greatest else 'least'}())"
+        entry = f"{read.map_.name}.named({tree.member}{'greatest' if step.greatest else 'least'}())"
         self.context.out.add(f"if ({there}!{tree.member}is_empty()) {name} = {entry}.key.{by.name};")
         scope[step.var] = Cpp(name, by.kind, optional=True)
 
     # -- trees ---------------------------------------------------------------------------------------------------------
 
     def read(self, source: View, bound: frozenset[str], key: str, alone: bool = False) -> Read:
-        found, member = self.context.layout[source.name]
+        map_, member = self.context.layout[source.name]
         at = tuple(i for i, n in enumerate(source.outputs) if n in bound)
-        order = found.order(at, source.outputs.index(key), member if alone else None)
-        return Read(source, order, found, member)
+        order = map_.order(at, source.outputs.index(key), member if alone else None)
+        return Read(source, order, map_, member)
 
     def tree(self, read: Read, scope: Scope, at_hand: AtHand) -> Pointer:
         """The tree of a slice."""
@@ -173,7 +173,7 @@ class OrderedReads:
             return known
         name = self.context.fresh("tree")
         out.add(f"{order.type_name}::Tree* {name}{{}};")
-        with self.lookups.representable(read.found, names, order.slice_at, scope) as key:
+        with self.lookups.representable(read.map_, names, order.slice_at, scope) as key:
             slice_ = ", ".join(key[i].text for i in order.slice_at)
             out.add(f"{name} = {order.name}.find({{{slice_}}});", lookups=1)
         return Pointer(name, may_be_null=True)

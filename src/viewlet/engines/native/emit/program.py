@@ -94,8 +94,8 @@ def _shown_source(program: Program) -> str:
 def native(program: Program, watched: Watched = UNWATCHED) -> Native:
     watched.check(program)
     kinds, nullable = program_kinds(program), nullable_columns(program)
-    found = layout(program, kinds, nullable)
-    triggers = Triggers(program, Lowering.of(program), Shared(found, kinds, Limits.of(program, kinds)))
+    layout_ = layout(program, kinds, nullable)
+    triggers = Triggers(program, Lowering.of(program), Shared(layout_, kinds, Limits.of(program, kinds)))
     rows = {r.name: row_fields(r) for r in program.relations}
     _plan(triggers)
     ranked = [made for r in program.results if (made := Ranked.of(triggers, r)) is not None]
@@ -113,19 +113,19 @@ def native(program: Program, watched: Watched = UNWATCHED) -> Native:
     keys_of_readers = {name: readers_of_one[name][0] if name in readers_of_one else "" for name in readers}
     told = watching.write(tuple(readers))
     functions += watching.functions
-    functions += [_order(m) for m in found.maps if m.orders]
-    headers = found.includes | watching.includes | triggers.terms.headers | {HEADER for _ in ranked}
+    functions += [_order(m) for m in layout_.maps if m.orders]
+    headers = layout_.includes | watching.includes | triggers.terms.headers | {HEADER for _ in ranked}
     parts = [
         _head(sum(f.lookups for f in functions), headers),
         *(row_struct(r, rows[r.name]) for r in program.relations),
-        *(map_types(m) for m in found.maps),
-        *(order_types(m, order) for m in found.maps for order in m.orders.values()),
+        *(map_types(m) for m in layout_.maps),
+        *(order_types(m, order) for m in layout_.maps for order in m.orders.values()),
         *(temporary_types(t) for t in triggers.shared.temporaries),
         *watching.types,
         *(r.rank for r in ranked),
         view_numbers(program),
         _program(triggers, rows, [*watching.members, *(r.member for r in ranked)], functions),
-        descriptions(program, found, rows, keys_of_readers),
+        descriptions(program, layout_, rows, keys_of_readers),
         "}  // namespace viewlet",
         "",
     ]
@@ -133,7 +133,7 @@ def native(program: Program, watched: Watched = UNWATCHED) -> Native:
     source = "\n".join(parts)
     if len(source) > MOST_CODE:
         raise Unfit(f"its C++ would be {len(source) >> 10:,} KB, of which at most {MOST_CODE >> 10:,} are compiled")
-    return Native(source, tuple(v.name for v in program.views), tuple(readers), found, told)
+    return Native(source, tuple(v.name for v in program.views), tuple(readers), layout_, told)
 
 
 def _plan(triggers: Triggers) -> None:
@@ -175,8 +175,8 @@ def _functions(triggers: Triggers, rows: dict[str, tuple[Field, ...]]) -> Iterat
             yield from _relation_functions(triggers, relation.name, rows[relation.name], insert, delete)
     for view in program.views:
         if view.is_cache:
-            found, _ = triggers.layout[view.name]
-            yield _function(named("fill", found.name), f"const {found.type_name}Inputs& given", triggers.fill(view))
+            map_, _ = triggers.layout[view.name]
+            yield _function(named("fill", map_.name), f"const {map_.type_name}Inputs& given", triggers.fill(view))
 
 
 def _relation_functions(
@@ -210,51 +210,51 @@ def _program(triggers: Triggers, rows: dict[str, tuple[Field, ...]], more: list[
     members += [f"const Text {n} = texts.constant({c_string(s)});" for s, n in triggers.terms.strings.items()]
     members += [line for values, name in triggers.terms.lists.items() for line in list_members(values, name)]
     members += [f"Table<{row_type(r)}> table_{plain(r)};" for r in rows]
-    for found in triggers.layout.maps:
-        name = found.type_name
-        if found.is_single:
-            members.append(f"Single<{name}Values> {found.name};")
+    for map_ in triggers.layout.maps:
+        name = map_.type_name
+        if map_.is_single:
+            members.append(f"Single<{name}Values> {map_.name};")
             continue
-        indexes = "".join(f", {found.index_name(p)}" for p in found.indexes)
-        ordered = "OrderedMap" if found.orders else "Map"
-        members.append(f"{ordered}<{name}Key, {name}Values{indexes}> {found.name}{_given_texts(found.held)};")
-        members += [_order_member(found, order) for order in found.orders.values()]
-        if found.inputs:
-            texts = _given_texts(found.held_inputs)
-            members.append(f"Map<{name}Inputs, {name}Held> {named('held', found.name)}{texts};")
+        indexes = "".join(f", {map_.index_name(p)}" for p in map_.indexes)
+        ordered = "OrderedMap" if map_.orders else "Map"
+        members.append(f"{ordered}<{name}Key, {name}Values{indexes}> {map_.name}{_given_texts(map_.held)};")
+        members += [_order_member(map_, order) for order in map_.orders.values()]
+        if map_.inputs:
+            texts = _given_texts(map_.held_inputs)
+            members.append(f"Map<{name}Inputs, {name}Held> {named('held', map_.name)}{texts};")
     members += [f"Map<{capital(t.name)}Key, {capital(t.name)}Values> {t.name};" for t in triggers.shared.temporaries]
-    if any(found.inputs for found in triggers.layout.maps):
+    if any(map_.inputs for map_ in triggers.layout.maps):
         members.append("i64 now{};  // counts refreshes of view caches")
     members += more
     text = "\n".join(members) + "\n\n" + "\n\n".join(f.text for f in functions)
     return f"struct Program {{\n{indent(text, '    ')}\n}};\n"
 
 
-def _order_member(found: MapLayout, order: OrderLayout) -> str:
+def _order_member(map_: MapLayout, order: OrderLayout) -> str:
     slices = "".join(f", {order.slice_index_name(p)}" for p in order.slice_indexes)
-    return f"Ordered<decltype({found.name}), {order.type_name}{slices}> {order.name};"
+    return f"Ordered<decltype({map_.name}), {order.type_name}{slices}> {order.name};"
 
 
 def _given_texts(held: tuple[Field, ...]) -> str:
     return "{texts}" if held else ""
 
 
-def _order(found: MapLayout) -> Code:
+def _order(map_: MapLayout) -> Code:
     """Brings the orders of a map up to date; ``last``: the event is over, and sums over no rows are nothing."""
     body = plain_code(
-        f"while ({found.name}.touched.size) {{",
-        f"    auto& entry = {found.name}.next_touched();",
+        f"while ({map_.name}.touched.size) {{",
+        f"    auto& entry = {map_.name}.next_touched();",
         "    if (last && entry.head.doubted) entry.values.settle();",
-        *(f"    {line}" for order in found.orders.values() for line in _put_in_order(found, order)),
+        *(f"    {line}" for order in map_.orders.values() for line in _put_in_order(map_, order)),
         "}",
     )
-    return _function(named("order", found.name), "bool last = false", body)
+    return _function(named("order", map_.name), "bool last = false", body)
 
 
-def _put_in_order(found: MapLayout, order: OrderLayout) -> list[str]:
+def _put_in_order(map_: MapLayout, order: OrderLayout) -> list[str]:
     put = f"{order.name}.put(texts, entry);"
-    if not order.finite_keys or found.key[order.key_at].kind != DOUBLE:
+    if not order.finite_keys or map_.key[order.key_at].kind != DOUBLE:
         return [put]
-    view = view_constant(found.members[0].view)
+    view = view_constant(map_.members[0].view)
     finite = f"is_finite({order.type_name}::by(entry.key)) || {order.type_name}::is_nothing(entry.values)"
     return [f"if (unlikely(!({finite}))) faults.wild({view});  // no range has it", put]

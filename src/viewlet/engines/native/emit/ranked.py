@@ -76,26 +76,26 @@ class Ranked:
     def functions(self) -> list[Code]:
         key = key_of_rows(self.triggers, self.result)
         given, standing = f"[[maybe_unused]] const {key}& given", f"Standing<{_rank_name(self.result)}>& standing"
-        found = [
+        functions = [
             function(f"VIEWLET_COLD void stand_{self.name}({given}, {standing})", self.stand),
             function(f"VIEWLET_COLD void put_{self.name}({given}, const i64 times, Rows& out)", self.put),
         ]
         if self.is_kept:
             mark = plain_code(f"ranked_{self.name}.mark(key);")
-            found.append(function(f"VIEWLET_COLD void mark_{self.name}(const {key}& key)", mark))
-        return found
+            functions.append(function(f"VIEWLET_COLD void mark_{self.name}(const {key}& key)", mark))
+        return functions
 
     def reader(self) -> Code:
         """The body of ``read_…``."""
         ranked, limit = f"ranked_{self.name}", "~0ull" if self.result.limit is None else f"{self.result.limit}ull"
         rows = each_row(self.triggers, self.result, lambda key: f"{ranked}.add({key});")
         lines = [
-            *(f"    {named('order', found.name)}();" for found in maps_of(self.triggers, self.result) if found.orders),
+            *(f"    {named('order', map_.name)}();" for map_ in maps_of(self.triggers, self.result) if map_.orders),
             f"    if (!{ranked}.is_kept) {{",
             *(f"    {line}" for line in rows),
             "    }",
             f"    {ranked}.is_kept = true;",
-            f"    const auto stand = [&](const auto& key, auto& found) {{ stand_{self.name}(key, found); }};",
+            f"    const auto stand = [&](const auto& key, auto& standing) {{ stand_{self.name}(key, standing); }};",
             f"    const auto put = [&](const auto& key, i64 times) {{ put_{self.name}(key, times, out); }};",
             f"    {ranked}.update(texts, out, stand);",
             f"    if (faults.any) return {ranked}.forget();",

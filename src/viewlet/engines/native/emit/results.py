@@ -62,13 +62,13 @@ def reader_of_one(triggers: Triggers, result: Result) -> tuple[str, Code] | None
     if not _is_looked_up(triggers, result):
         return None
     assert isinstance(result.rows, View)
-    nest, (found, _) = triggers.nest(), triggers.layout[result.rows.name]
+    nest, (map_, _) = triggers.nest(), triggers.layout[result.rows.name]
     nest.context.names |= {"out", "program", "given"}
-    scope = {v: column("given", f) for v, f in zip(result.rows.outputs, found.key, strict=True)}
+    scope = {v: column("given", f) for v, f in zip(result.rows.outputs, map_.key, strict=True)}
     block = row_block(triggers, result, key_variables(result))
     triggers.put_in_order(nest, block)
     nest.statement(block, scope, lambda steps, scope, _: _row(nest, triggers.terms, result, steps[0], scope))
-    return f"{found.type_name}Key", nest.code()
+    return f"{map_.type_name}Key", nest.code()
 
 
 def key_variables(result: Result) -> frozenset[str]:
@@ -100,33 +100,33 @@ def key_of_rows(triggers: Triggers, result: Result) -> str:
     """The type of the keys that rows are read by."""
     if not isinstance(result.rows, View):
         return "Keyless"
-    found, _ = triggers.layout[result.rows.name]
-    return "Keyless" if found.is_single else f"{found.type_name}Key"
+    map_, _ = triggers.layout[result.rows.name]
+    return "Keyless" if map_.is_single else f"{map_.type_name}Key"
 
 
 def given_key(triggers: Triggers, result: Result) -> Scope:
     """The variables of a row whose key is ``given``."""
     if not isinstance(result.rows, View):
         return {}
-    found, _ = triggers.layout[result.rows.name]
-    return {v: column("given", f) for v, f in zip(result.rows.outputs, found.key, strict=True)}
+    map_, _ = triggers.layout[result.rows.name]
+    return {v: column("given", f) for v, f in zip(result.rows.outputs, map_.key, strict=True)}
 
 
 def each_row(triggers: Triggers, result: Result, then: Callable[[str], str]) -> list[str]:
     """For the key of each row that is there."""
     if not isinstance(result.rows, View):
         return [f"    {then('Keyless{}')}"]
-    found, member = triggers.layout[result.rows.name]
-    if found.is_single:
-        return [f"    if (!is_zero({found.name}.only.values.{member.name})) {then('Keyless{}')}"]
+    map_, member = triggers.layout[result.rows.name]
+    if map_.is_single:
+        return [f"    if (!is_zero({map_.name}.only.values.{member.name})) {then('Keyless{}')}"]
     there = f"if (!is_zero(row->values.{member.name}))"
-    return [f"    for (auto* row : {found.name}.all())", f"        {there} {then('row->key')}"]
+    return [f"    for (auto* row : {map_.name}.all())", f"        {there} {then('row->key')}"]
 
 
 def maps_of(triggers: Triggers, result: Result) -> list[MapLayout]:
     """The maps that rows are read off."""
-    found = [triggers.layout[source.view][0] for source in sources(result)]
-    return list({m.name: m for m in found}.values())
+    maps = [triggers.layout[source.view][0] for source in sources(result)]
+    return list({m.name: m for m in maps}.values())
 
 
 def _row(nest: Nest, terms: Terms, result: Result, step: Emit, scope: Scope) -> None:

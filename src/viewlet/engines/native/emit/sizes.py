@@ -14,44 +14,44 @@ NODE_HEAD, NODE_ROOM, SMALLEST_ROOM = 16, 16, 4  # of a tree's nodes: bytes, pla
 NODE_USED = 11  # places on average: of nodes that are split in half when they are full, ln 2
 
 
-def entry_bytes(found: MapLayout) -> int:
+def entry_bytes(map_: MapLayout) -> int:
     """What one entry takes, without its places in the tables and orders."""
-    key = struct_size([_field_size(f) for f in found.key])
-    values = struct_size([SIZES[value_type(m.kind)] for m in found.members])
-    if found.is_single:
+    key = struct_size([_field_size(f) for f in map_.key])
+    values = struct_size([SIZES[value_type(m.kind)] for m in map_.members])
+    if map_.is_single:
         return values[0]
-    cells = sum(1 if positions in found.read_often else 2 for positions in found.indexes)
+    cells = sum(1 if positions in map_.read_often else 2 for positions in map_.indexes)
     return struct_size([HEAD, *[CELL] * cells, key, values])[0]
 
 
-def order_bytes(found: MapLayout, order: OrderLayout) -> int:
+def order_bytes(map_: MapLayout, order: OrderLayout) -> int:
     """What an order takes for each entry: a place in a leaf, and a share in the nodes above, of 1/u² + 1/u³ + … ."""
-    lanes = _lane_sizes(found, order)
-    place = _tree_place(found, order)
+    lanes = _lane_sizes(map_, order)
+    place = _tree_place(map_, order)
     leaf = place + sum(value for value, _ in lanes)
     inner = place + SIZES["i64"][0] + sum(above for _, above in lanes)
     leaf_node, inner_node = (NODE_HEAD + NODE_ROOM * width for width in (leaf, inner))
     return round(leaf_node / NODE_USED + inner_node / (NODE_USED * (NODE_USED - 1)))
 
 
-def slice_bytes(found: MapLayout, order: OrderLayout) -> int:
+def slice_bytes(map_: MapLayout, order: OrderLayout) -> int:
     """What an order takes for each slice besides: a tree, its place among the others, and a leaf hardly used."""
-    key = struct_size([_field_size(found.key[i]) for i in order.slice_at])
+    key = struct_size([_field_size(map_.key[i]) for i in order.slice_at])
     tree = struct_size([(8, 8), (8, 8), *[(4, 4)] * (2 * len(order.lanes))])
     cells = [CELL] * (2 * len(order.slice_indexes))
-    leaf = _tree_place(found, order) + sum(value for value, _ in _lane_sizes(found, order))
+    leaf = _tree_place(map_, order) + sum(value for value, _ in _lane_sizes(map_, order))
     tables = SLOT_BYTES * (1 + len(order.slice_indexes))
     return struct_size([HEAD, *cells, key, tree])[0] + tables + NODE_HEAD + SMALLEST_ROOM * leaf
 
 
-def _tree_place(found: MapLayout, order: OrderLayout) -> int:
+def _tree_place(map_: MapLayout, order: OrderLayout) -> int:
     """A key and the id of its entry."""
-    return SIZES[type_of(found.key[order.key_at].kind)][0] + CELL[0]
+    return SIZES[type_of(map_.key[order.key_at].kind)][0] + CELL[0]
 
 
-def _lane_sizes(found: MapLayout, order: OrderLayout) -> list[tuple[int, int]]:
+def _lane_sizes(map_: MapLayout, order: OrderLayout) -> list[tuple[int, int]]:
     """Of each lane the value in a leaf; and above it the sum, a count and two bounds of each running sum."""
-    types = {m.name: type_of(m.kind) for m in found.members}
+    types = {m.name: type_of(m.kind) for m in map_.members}
     sizes = []
     for member, running in order.lanes.items():
         value = SIZES[types[member]][0]

@@ -30,36 +30,36 @@ def row_type(relation: str) -> str:
     return f"{capital(plain(relation))}Row"
 
 
-def map_types(found: MapLayout) -> str:
+def map_types(map_: MapLayout) -> str:
     parts = []
-    if not found.is_single:
-        parts.append(struct(f"{found.type_name}Key", found.key, ", ".join(m.view for m in found.members)))
-    parts.append(_values(found))
-    if found.inputs:
-        parts.append(struct(f"{found.type_name}Inputs", found.key[: found.inputs], f"what {found.name} is asked for"))
-        parts.append(_held(found))
-    parts += [_index(found, positions) for positions in found.indexes]
+    if not map_.is_single:
+        parts.append(struct(f"{map_.type_name}Key", map_.key, ", ".join(m.view for m in map_.members)))
+    parts.append(_values(map_))
+    if map_.inputs:
+        parts.append(struct(f"{map_.type_name}Inputs", map_.key[: map_.inputs], f"what {map_.name} is asked for"))
+        parts.append(_held(map_))
+    parts += [_index(map_, positions) for positions in map_.indexes]
     return "\n".join(parts) + "\n"
 
 
-def _held(found: MapLayout) -> str:
-    lines = [f"struct {found.type_name}Held {{", "    i64 born{};", "    bool there{};"]
-    lines += each_text(f"{found.type_name}Inputs", found.held_inputs)
+def _held(map_: MapLayout) -> str:
+    lines = [f"struct {map_.type_name}Held {{", "    i64 born{};", "    bool there{};"]
+    lines += each_text(f"{map_.type_name}Inputs", map_.held_inputs)
     return "\n".join([*lines, "    bool settle() { return !there; }", "};"])
 
 
-def _values(found: MapLayout) -> str:
+def _values(map_: MapLayout) -> str:
     resets = [
         f"        if ({m.counted_by} == 0) {m.name}.clear();  // a sum over no rows"
-        for m in found.members
+        for m in map_.members
         if m.counted_by is not None
     ]
-    zero = " && ".join(f"is_zero({m.name})" for m in found.members)
+    zero = " && ".join(f"is_zero({m.name})" for m in map_.members)
     return "\n".join(
         [
-            f"struct {found.type_name}Values {{",
-            *(f"    {value_type(m.kind)} {m.name}{{}};" for m in found.members),
-            *each_text(f"{found.type_name}Key", found.held),
+            f"struct {map_.type_name}Values {{",
+            *(f"    {value_type(m.kind)} {m.name}{{}};" for m in map_.members),
+            *each_text(f"{map_.type_name}Key", map_.held),
             "    bool settle() {",
             *resets,
             f"        return {zero};",
@@ -69,9 +69,9 @@ def _values(found: MapLayout) -> str:
     )
 
 
-def _index(found: MapLayout, positions: Positions) -> str:
-    names = [found.key[i].name for i in positions]
-    return _index_struct(found.index_name(positions), f"{found.type_name}Key", names, positions in found.read_often)
+def _index(map_: MapLayout, positions: Positions) -> str:
+    names = [map_.key[i].name for i in positions]
+    return _index_struct(map_.index_name(positions), f"{map_.type_name}Key", names, positions in map_.read_often)
 
 
 def _index_struct(name: str, key: str, names: list[str], read_often: bool) -> str:
@@ -84,20 +84,20 @@ def _index_struct(name: str, key: str, names: list[str], read_often: bool) -> st
     return "\n".join([*lines, "};"])
 
 
-def order_types(found: MapLayout, order: OrderLayout) -> str:
+def order_types(map_: MapLayout, order: OrderLayout) -> str:
     """How an order knows the slices and keys of a map's entries, and what it adds up."""
-    name, by = order.type_name, found.key[order.key_at]
-    fields = [found.key[i] for i in order.slice_at]
-    members = {m.name: m for m in found.members}
+    name, by = order.type_name, map_.key[order.key_at]
+    fields = [map_.key[i] for i in order.slice_at]
+    members = {m.name: m for m in map_.members}
     lanes = [(members[m], running) for m, running in order.lanes.items()]
     kinds = ", ".join([tree_key(by.kind), *(f"Lane<{type_of(m.kind)}{_running(running)}>" for m, running in lanes)])
-    key, slice_ = f"{found.type_name}Key", f"{name}Slice"
+    key, slice_ = f"{map_.type_name}Key", f"{name}Slice"
     values = ", ".join(f"e.values.{m.name}{'.value()' if m.kind == REAL else ''}" for m, _ in lanes)
     nothing = " && ".join(f"is_zero(v.{m.name})" for m, _ in lanes)
-    parts = [struct(slice_, fields, f"a slice of {found.name}")] if fields else []
+    parts = [struct(slice_, fields, f"a slice of {map_.name}")] if fields else []
     parts += [_slice_index(order, slice_, fields, positions) for positions in order.slice_indexes]
     parts += [
-        f"struct {name} {{  // {found.name} in the order of {by.name}",
+        f"struct {name} {{  // {map_.name} in the order of {by.name}",
         f"    using Tree = viewlet::Tree<{kinds}>;",
         f"    using Slice = {slice_ if fields else 'NoSlice'};",
         f"    static bool orders(const {key}&{' k' if by.nullable else ''}) "
@@ -105,7 +105,7 @@ def order_types(found: MapLayout, order: OrderLayout) -> str:
         f"    static {tree_key(by.kind)} by(const {key}& k) {{ return k.{by.name}{'.value' if by.nullable else ''}; }}",
         f"    static Slice slice(const {key}&{' k' if fields else ''}) "
         f"{{ return {{{', '.join(f'k.{f.name}' for f in fields)}}}; }}",
-        f"    static bool is_nothing(const {found.type_name}Values& v) {{ return {nothing}; }}",
+        f"    static bool is_nothing(const {map_.type_name}Values& v) {{ return {nothing}; }}",
         "    template <class Entry>",
         "    static void set(Tree& tree, const Texts& texts, const Entry& e) {",
         f"        tree.set(texts, by(e.key), e.head.id, {values});",

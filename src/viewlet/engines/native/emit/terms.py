@@ -59,8 +59,8 @@ class Terms(Numbers):
             case Const(value):
                 return self.constant(value)
             case Var(name):
-                found = scope[name]
-                return value_of(found) if plain and found.optional else found
+                variable = scope[name]
+                return value_of(variable) if plain and variable.optional else variable
             case Op("in", (value, *_)):
                 return lifted([self.term(value, scope, plain)], lambda known: self.member(known[0], constants(term)))
             case Op(name, args):
@@ -164,11 +164,11 @@ class Terms(Numbers):
     def lazy_logic(self, name: str, args: list[Cpp]) -> Cpp:
         """What can fail is not computed where the arguments before it decide."""
         self.headers.add("lazy")
-        found = args[-1]
+        rest = args[-1]
         for a in reversed(args[:-1]):
-            text = f"{name}_lazily({a.text}, [&] {{ return {found.text}; }})"
-            found = made(text, BOOLEAN, a, found, optional=True)
-        return found
+            text = f"{name}_lazily({a.text}, [&] {{ return {rest.text}; }})"
+            rest = made(text, BOOLEAN, a, rest, optional=True)
+        return rest
 
     def case(self, args: list[Cpp]) -> Cpp:
         values = [*args[1::2], args[-1]]
@@ -180,22 +180,22 @@ class Terms(Numbers):
 
     def coalesce(self, args: list[Cpp]) -> Cpp:
         kind = either([a.kind for a in args])
-        found = self.held(args[-1], kind, args[-1].optional)
+        rest = self.held(args[-1], kind, args[-1].optional)
         for a in reversed(args[:-1]):
             first = self.held(a, kind, True)
-            text = f"coalesce({first.text}, {found.text})"
-            if found.can_fail:
+            text = f"coalesce({first.text}, {rest.text})"
+            if rest.can_fail:
                 self.headers.add("lazy")
-                text = f"coalesce_lazily({first.text}, [&] {{ return {found.text}; }})"
-            found = made(text, kind, first, found, optional=found.optional)
-        return replace(found, made_of=of(*args)) if kind == REAL else found
+                text = f"coalesce_lazily({first.text}, [&] {{ return {rest.text}; }})"
+            rest = made(text, kind, first, rest, optional=rest.optional)
+        return replace(rest, made_of=of(*args)) if kind == REAL else rest
 
     def product(self, product: Product, scope: Scope) -> Cpp:
         """All factors; exact ones first, as they are cheap."""
-        found = [self.factor(f, scope) for f in product]
-        exact = [f for f in found if isinstance(f.kind, Exact)]
+        factors = [self.factor(f, scope) for f in product]
+        exact = [f for f in factors if isinstance(f.kind, Exact)]
         result: Cpp | None = None
-        for f in exact + [f for f in found if not isinstance(f.kind, Exact)]:
+        for f in exact + [f for f in factors if not isinstance(f.kind, Exact)]:
             result = f if result is None else self.times(result, f)
         return result or Cpp("1", Exact(0, 1))
 
@@ -204,23 +204,23 @@ class Terms(Numbers):
 
         Where an event takes a row out and the statement says so by a factor -1, that is ``deleting``.
         """
-        found = [self.factor(f, scope) for f in product]
+        factors = [self.factor(f, scope) for f in product]
         often: Cpp | None = self.constant(-1) if deleting else None
-        for f in (f for f in found if f.counts):
+        for f in (f for f in factors if f.counts):
             often = f if often is None else self.times(often, f)
         value: Cpp | None = real(Fraction(-1)) if deleting else None
-        for f in (f for f in found if not f.counts):
+        for f in (f for f in factors if not f.counts):
             value = self.inexact(f) if value is None else self.real_times(value, f)
         value = Cpp("Real(1)", REAL) if value is None else self.bounded(value)
         return value, self.to(often or Cpp("1", Exact(0, 1)), COUNT)
 
     def factor(self, factor: Factor, scope: Scope) -> Cpp:
-        found = self.term(factor.term, scope, factor.plain)
-        if found.kind == NULL:
+        value = self.term(factor.term, scope, factor.plain)
+        if value.kind == NULL:
             return Cpp("0", Exact(0, 1))
-        if not found.optional:
-            return found
-        return replace(value_of(found), made_of=found.made_of)  # the value of NULL is 0
+        if not value.optional:
+            return value
+        return replace(value_of(value), made_of=value.made_of)  # the value of NULL is 0
 
     # -- tests ---------------------------------------------------------------------------------------------------------
 

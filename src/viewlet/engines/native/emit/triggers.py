@@ -52,12 +52,12 @@ class Triggers:
         key = trigger.event.kind, trigger.event.relation, signed
         if key not in self.plans:
             params = frozenset(trigger.event.params)
-            found = plan(self.program, trigger, self.lowering, signed=signed, place=self.layout.map_of)
+            planned = plan(self.program, trigger, self.lowering, signed=signed, place=self.layout.map_of)
             targets = [s.target for s in trigger.statements if s.target.outputs and params.issuperset(s.target.outputs)]
             written = frozenset(self.layout.map_of(target.name) for target in targets)
-            for block in found.blocks:
+            for block in planned.blocks:
                 index_slices(self.layout, block, written)
-            self.plans[key] = found
+            self.plans[key] = planned
         return self.plans[key]
 
     def trigger(self, trigger: Trigger, fields: tuple[Field, ...], signed: bool) -> Code:
@@ -103,16 +103,16 @@ class Triggers:
 
     def sweep(self, nest: Nest) -> None:
         """At the end orders are up to date, and entries that became nothing are erased."""
-        for found in self.layout.maps:
-            if found.orders and found.name in nest.context.written:
-                nest.out.add(f"{named('order', found.name)}(true);")
+        for map_ in self.layout.maps:
+            if map_.orders and map_.name in nest.context.written:
+                nest.out.add(f"{named('order', map_.name)}(true);")
         for name in sorted(nest.context.written):
             nest.out.add(f"{name}.sweep();")
 
     def put_in_order(self, nest: Nest, block: Block) -> None:
         """Before a map is read in order, its trees learn what changed."""
-        for found in ordered_maps(self.layout, block):
-            nest.out.add(f"{named('order', found.name)}();")
+        for map_ in ordered_maps(self.layout, block):
+            nest.out.add(f"{named('order', map_.name)}();")
 
     def comment(self, nest: Nest, turn: Turn, params: tuple[str, ...]) -> None:
         """The calculus of the statements above their code."""
@@ -129,28 +129,28 @@ class Triggers:
             self.comment(nest, turn, params)
             self.put_in_order(nest, turn.block)
             for statement in turn.statements:
-                found, member = self.layout[statement.target.name]
-                targets.setdefault(found.name, (found, []))[1].append(member)
-        for found, members in targets.values():
-            with self.each(nest, found) as entry:
-                nest.changes.note(found, members, entry)
+                map_, member = self.layout[statement.target.name]
+                targets.setdefault(map_.name, (map_, []))[1].append(member)
+        for map_, members in targets.values():
+            with self.each(nest, map_) as entry:
+                nest.changes.note(map_, members, entry)
                 for member in members:
                     nest.changes.clear(member, entry)
         for turn in turns:
             self.terms.view = view_constant(turn.statements[0].target.name)
             nest.statement(turn.block, scope, nest.changes.add_to_replaced, in_place=True)
-        for found, members in targets.values():
-            with self.each(nest, found) as entry:
-                nest.changes.settle(found, members, entry)
+        for map_, members in targets.values():
+            with self.each(nest, map_) as entry:
+                nest.changes.settle(map_, members, entry)
 
     @contextmanager
-    def each(self, nest: Nest, found: MapLayout) -> Iterator[Pointer]:
+    def each(self, nest: Nest, map_: MapLayout) -> Iterator[Pointer]:
         """For each entry of a map."""
-        if found.is_single:
-            yield only_entry(found.name)
+        if map_.is_single:
+            yield only_entry(map_.name)
             return
-        entry = nest.context.fresh(found.name)
-        with nest.out.inside(f"for ({each_entry(found, entry, (), {})})"):
+        entry = nest.context.fresh(map_.name)
+        with nest.out.inside(f"for ({each_entry(map_, entry, (), {})})"):
             yield Pointer(entry)
 
     # -- changes that are complete before they are applied -------------------------------------------------------------
@@ -160,13 +160,13 @@ class Triggers:
 
     def into(self, i: int, trigger: Trigger, statement: Statement) -> Temporary:
         """What holds the change: a map with the target's key, or a variable where it has none."""
-        found, member = self.layout[statement.target.name]
+        map_, member = self.layout[statement.target.name]
         kind = "insert" if trigger.event.kind == "+" else "delete"
         name = named(
-            f"change_{i}_of", member.name, *([f"on_{kind}", plain(trigger.event.relation)] if found.key else [])
+            f"change_{i}_of", member.name, *([f"on_{kind}", plain(trigger.event.relation)] if map_.key else [])
         )
-        temporary = Temporary(name, found.key, member.kind)
-        if found.key:
+        temporary = Temporary(name, map_.key, member.kind)
+        if map_.key:
             self.shared.temporaries.append(temporary)
         return temporary
 
@@ -177,7 +177,7 @@ class Triggers:
             cleared = f"{value_type(temporary.kind)} {temporary.name}{{}};"
             nest.out.add(f"{temporary.name}.clear();" if temporary.key else cleared)
         statement = turn.statements[0]
-        found, _ = self.layout[statement.target.name]
+        map_, _ = self.layout[statement.target.name]
         finite = statement.op == "+="
         inputs = statement.target.inputs
 
@@ -191,50 +191,50 @@ class Triggers:
             return
         started = into[statement.target.name]
         nest.out.add(f"const i64 started_{started.name} = ++now;")
-        with Caches(nest.context, nest.changes).held(found, statement, started, scope) as (_, given):
+        with Caches(nest.context, nest.changes).held(map_, statement, started, scope) as (_, given):
             nest.statement(turn.block, {**scope, **given}, collect)
 
     def apply(self, nest: Nest, statement: Statement, into: Temporary, scope: Scope) -> None:
-        found, member = self.layout[statement.target.name]
+        map_, member = self.layout[statement.target.name]
         self.terms.view = view_constant(member.view)
-        if found.inputs:
+        if map_.inputs:
             Caches(nest.context, nest.changes).refresh(statement, into, scope)
-        if found.is_single:
-            self.apply_single(nest, found, member, statement, into)
+        if map_.is_single:
+            self.apply_single(nest, map_, member, statement, into)
             return
-        if statement.op == ":=" and not found.inputs:
+        if statement.op == ":=" and not map_.inputs:
             e = nest.context.fresh("old")
-            with nest.out.inside(f"for (auto* {e} = {found.name}.first(); {e}; {e} = {found.name}.next({e}))"):
-                nest.changes.erase(found, member, Pointer(e))
+            with nest.out.inside(f"for (auto* {e} = {map_.name}.first(); {e}; {e} = {map_.name}.next({e}))"):
+                nest.changes.erase(map_, member, Pointer(e))
         c = nest.context.fresh("collected")
         with (
             nest.out.inside(f"for (auto* {c} = {into.name}.first(); {c}; {c} = {into.name}.next({c}))"),
             nest.out.inside(f"if (!is_zero({c}->values.sum))"),
         ):
-            key = ", ".join(f"{c}->key.{f.name}" for f in found.key)
-            nest.out.add(f"auto& {ENTRY.text} = {found.name}.at({{{key}}});", lookups=1)
-            nest.changes.increase(found, member, ENTRY, Change(f"{c}->values.sum"))
+            key = ", ".join(f"{c}->key.{f.name}" for f in map_.key)
+            nest.out.add(f"auto& {ENTRY.text} = {map_.name}.at({{{key}}});", lookups=1)
+            nest.changes.increase(map_, member, ENTRY, Change(f"{c}->values.sum"))
 
-    def apply_single(self, nest: Nest, found: MapLayout, member: Member, statement: Statement, into: Temporary) -> None:
-        entry = only_entry(found.name)
+    def apply_single(self, nest: Nest, map_: MapLayout, member: Member, statement: Statement, into: Temporary) -> None:
+        entry = only_entry(map_.name)
         if statement.op == ":=":
-            nest.changes.note(found, [member], entry)
+            nest.changes.note(map_, [member], entry)
             nest.changes.clear(member, entry)
-        nest.changes.increase(found, member, entry, Change(into.name))
+        nest.changes.increase(map_, member, entry, Change(into.name))
 
     # -- view caches ---------------------------------------------------------------------------------------------------
 
     def fill(self, view: MapDefinition) -> Code:
         """The body of the function that computes what a view cache does not hold."""
-        found, member = self.layout[view.name]
+        map_, member = self.layout[view.name]
         nest = self.nest()
-        scope = {v: column("given", f) for v, f in zip(view.inputs, found.key, strict=False)}
+        scope = {v: column("given", f) for v, f in zip(view.inputs, map_.key, strict=False)}
         block = self.fill_block(view)
-        held = named("held", found.name)
+        held = named("held", map_.name)
         nest.out.add(f"if (auto* known = {held}.find(given); known && known->values.there) return;", lookups=1)
         nest.out.add(f"{held}.at(given).values = {{++now, true}};", lookups=1)
         self.put_in_order(nest, block)
-        nest.statement(block, scope, self.filling(nest, found, member, view))
+        nest.statement(block, scope, self.filling(nest, map_, member, view))
         return nest.code()
 
     def fill_block(self, view: MapDefinition) -> Block:
@@ -243,14 +243,14 @@ class Triggers:
             index_slices(self.layout, self.fills[view.name])
         return self.fills[view.name]
 
-    def filling(self, nest: Nest, found: MapLayout, member: Member, view: MapDefinition) -> Sink:
+    def filling(self, nest: Nest, map_: MapLayout, member: Member, view: MapDefinition) -> Sink:
         def fill(steps: list[Emit], scope: Scope, _: object) -> None:
             self.terms.view = view_constant(view.name)
             for step in steps:
-                with nest.changes.made(found, view.inputs + step.key, scope) as entry:
+                with nest.changes.made(map_, view.inputs + step.key, scope) as entry:
                     change = nest.changes.change(step.product, member.kind, scope)
                     # finite: what a cache holds is taken out row by row
-                    nest.changes.increase(found, member, entry, change, finite=True)
+                    nest.changes.increase(map_, member, entry, change, finite=True)
 
         return fill
 
@@ -262,13 +262,13 @@ def replaces(turn: Turn) -> bool:
 
 def replaced_together(turns: tuple[Turn, ...]) -> dict[int, list[Turn]]:
     """Passes in a row that replace views which none of them reads, by the place of the first."""
-    found: dict[int, list[Turn]] = {}
+    together: dict[int, list[Turn]] = {}
     start: int | None = None
     for i, turn in enumerate(turns):
         if not replaces(turn):
             start = None
             continue
-        if start is None or any(turn.reads & other.writes or turn.writes & other.reads for other in found[start]):
+        if start is None or any(turn.reads & other.writes or turn.writes & other.reads for other in together[start]):
             start = i
-        found.setdefault(start, []).append(turn)
-    return found
+        together.setdefault(start, []).append(turn)
+    return together

@@ -121,12 +121,12 @@ def lifted(args: list[Cpp], f: Callable[[list[Cpp]], Cpp]) -> Cpp:
     inside = list(args)
     for i, a in given:
         inside[i] = Cpp(names[i], a.kind, made_of=a.made_of)
-    found = f(inside)
+    result = f(inside)
     params = ", ".join(f"{type_of(a.kind)} {names[i]}" for i, a in given)
     values = ", ".join(a.text for _, a in given)
-    made_of = None if found.made_of is None else of(*args)
-    text = f"lift([&]({params}) {{ return {found.text}; }}, {values})"
-    return made(text, found.kind, found, *args, optional=True, made_of=made_of)
+    made_of = None if result.made_of is None else of(*args)
+    text = f"lift([&]({params}) {{ return {result.text}; }}, {values})"
+    return made(text, result.kind, result, *args, optional=True, made_of=made_of)
 
 
 def of(*args: Cpp) -> tuple[str, ...]:

@@ -85,14 +85,14 @@ class Watching:
         """
         asked = [triggers.program.result(name) for name in watched.results]
         results = tuple(r for r in asked if is_one_pass(r) and not r.is_cut)
-        found = Watching(triggers, results, watched.views, tuple(r for r in ranked if r.is_kept))
-        for result in found.results:
+        watching = Watching(triggers, results, watched.views, tuple(r for r in ranked if r.is_kept))
+        for result in watching.results:
             index_slices(triggers.layout, row_block(triggers, result, key_variables(result)))
-        read = (*found.results, *(r.result for r in found.ranked))
+        read = (*watching.results, *(r.result for r in watching.ranked))
         for view in (*watched.views, *(source.view for r in read for source in sources(r))):
             noted, member = triggers.layout[view]
             noted.noted.add(member.name)
-        return found
+        return watching
 
     def write(self, readable: tuple[str, ...]) -> Watched:
         """What is watched in fact: of the results only those that have a reader."""
@@ -101,8 +101,8 @@ class Watching:
             self.write_result(result)
         for view in self.views:
             self.write_view(view)
-        for found in self.triggers.layout.maps:
-            self.write_notes(found)
+        for map_ in self.triggers.layout.maps:
+            self.write_notes(map_)
         if self.infos or self.ranked:
             self.write_marks()
         if self.infos:
@@ -122,7 +122,7 @@ class Watching:
         self.function(f"keep_{name}", f"const {key}& key", plain_code(f"noted_rows_{name}.note(faults, key, {show});"))
         puts = [f"out.put({i + 1}, row.{f.name});" if f else f"out.null({i + 1});" for i, f in enumerate(cells)]
         lines = [
-            *(f"    {named('order', found.name)}();" for found in maps_of(self.triggers, result) if found.orders),
+            *(f"    {named('order', map_.name)}();" for map_ in maps_of(self.triggers, result) if map_.orders),
             f"    const auto show = {show};",
             *_put(f"const {row}& row", puts),
             f"    if (what == Watch::CHANGES) return noted_rows_{name}.changes(out, show, put);",
@@ -154,15 +154,15 @@ class Watching:
     # -- entries -------------------------------------------------------------------------------------------------------
 
     def write_view(self, view: str) -> None:
-        found, member = self.triggers.layout[view]
-        key, type_, noted = _key_of(found), _value_type(member), f"noted_values_{plain(view)}"
+        map_, member = self.triggers.layout[view]
+        key, type_, noted = _key_of(map_), _value_type(member), f"noted_values_{plain(view)}"
         self.members.append(f"EntryNotes<{key}, {type_}> {noted};")
-        columns = [_column(f"k{i}", f.kind, True) for i, f in enumerate(found.key)]
+        columns = [_column(f"k{i}", f.kind, True) for i, f in enumerate(map_.key)]
         self.describe(view, [*columns, _column("value", member.kind, False)])
-        puts = [f"out.put({i + 1}, key.{f.name});" for i, f in enumerate(found.key)]
-        entry = f"&{found.name}.only" if found.is_single else f"{found.name}.find(key)"
-        standing = f"for (auto* entry : {found.name}.all()) {noted}.standing(entry->key, value(entry), put);"
-        if found.is_single:
+        puts = [f"out.put({i + 1}, key.{f.name});" for i, f in enumerate(map_.key)]
+        entry = f"&{map_.name}.only" if map_.is_single else f"{map_.name}.find(key)"
+        standing = f"for (auto* entry : {map_.name}.all()) {noted}.standing(entry->key, value(entry), put);"
+        if map_.is_single:
             standing = f"{noted}.standing(Keyless{{}}, value({entry}), put);"
         lines = [
             f"    const auto value = [](auto* entry) {{ return entry ? {_value('entry->', member)} : {type_}{{}}; }};",
@@ -173,26 +173,26 @@ class Watching:
             f"    {standing}",
             f"    {noted}.noted(put);",
         ]
-        self.function(f"watch_values_{plain(view)}", WHAT, Code(tuple(lines), 0 if found.is_single else 1))
+        self.function(f"watch_values_{plain(view)}", WHAT, Code(tuple(lines), 0 if map_.is_single else 1))
 
     # -- notes ---------------------------------------------------------------------------------------------------------
 
-    def write_notes(self, found: MapLayout) -> None:
+    def write_notes(self, map_: MapLayout) -> None:
         """The functions that are called before an entry changes; values without a key are told apart by member."""
-        if found.is_single:
-            for member in [m for m in found.members if m.name in found.noted]:
-                name = named(found.name, member.name)
+        if map_.is_single:
+            for member in [m for m in map_.members if m.name in map_.noted]:
+                name = named(map_.name, member.name)
                 self.members.append(f"bool marked_{name}{{}};")
-                notes = self.notes(found, [member], "Keyless{}", f"{found.name}.only.")
+                notes = self.notes(map_, [member], "Keyless{}", f"{map_.name}.only.")
                 self.function(f"note_{name}", "", plain_code(f"marked_{name} = true;") + notes)
-        elif found.noted:
-            ids = named("marked", found.name)
+        elif map_.noted:
+            ids = named("marked", map_.name)
             self.members.append(f"Ids {ids};")
             marked = plain_code("entry.head.noted = true;", f"{ids}.push(entry.head.id);")
-            notes = self.notes(found, list(found.members), "entry.key", "entry.")
-            self.function(named("note", found.name), f"decltype({found.name})::Entry& entry", marked + notes)
+            notes = self.notes(map_, list(map_.members), "entry.key", "entry.")
+            self.function(named("note", map_.name), f"decltype({map_.name})::Entry& entry", marked + notes)
 
-    def notes(self, found: MapLayout, members: list[Member], key: str, entry: str) -> Code:
+    def notes(self, map_: MapLayout, members: list[Member], key: str, entry: str) -> Code:
         views = {m.view: m for m in members}
         watched = [v for v in self.views if v in views]
         notes = plain_code(*(f"noted_values_{plain(v)}.note({key}, {_value(entry, views[v])});" for v in watched))
@@ -200,17 +200,17 @@ class Watching:
         told += [(r.result, f"mark_{r.name}") for r in self.ranked]
         for result, note in told:
             touched = [source for source in sources(result) if source.view in views]
-            for rows in dict.fromkeys(self.rows_of(result, source, found, note) for source in touched):
+            for rows in dict.fromkeys(self.rows_of(result, source, map_, note) for source in touched):
                 notes += rows
         return notes
 
-    def rows_of(self, result: Result, source: Source, found: MapLayout, note: str) -> Code:
+    def rows_of(self, result: Result, source: Source, map_: MapLayout, note: str) -> Code:
         """Note the rows that read an entry: those that agree with its key, as far as this is of their variables."""
         if not isinstance(result.rows, View) or self.triggers.layout[result.rows.name][0].is_single:
             return plain_code(f"{note}(Keyless{{}});")
         nest, names = self.triggers.nest(), result.rows.outputs
         target, member = self.triggers.layout[result.rows.name]
-        scope = {v: column("entry.key", found.key[i]) for v, i in source.shared.items()}
+        scope = {v: column("entry.key", map_.key[i]) for v, i in source.shared.items()}
         positions = tuple(i for i, name in enumerate(names) if name in scope)
         with nest.lookups.representable(target, names, positions, scope) as key:
             if len(positions) == len(names):
@@ -261,14 +261,14 @@ def _put(given: str, cells: list[str]) -> list[str]:
     return [f"    const auto put = [&](i64 times, {given}) {{", *lines, "    };"]
 
 
-def _unmarked(found: MapLayout) -> list[str]:
-    if found.is_single:
-        return [f"{named('marked', found.name, m.name)} = false;" for m in found.members if m.name in found.noted]
-    return [f"unmark({found.name}, {named('marked', found.name)});"] if found.noted else []
+def _unmarked(map_: MapLayout) -> list[str]:
+    if map_.is_single:
+        return [f"{named('marked', map_.name, m.name)} = false;" for m in map_.members if m.name in map_.noted]
+    return [f"unmark({map_.name}, {named('marked', map_.name)});"] if map_.noted else []
 
 
-def _key_of(found: MapLayout) -> str:
-    return "Keyless" if found.is_single else f"{found.type_name}Key"
+def _key_of(map_: MapLayout) -> str:
+    return "Keyless" if map_.is_single else f"{map_.type_name}Key"
 
 
 def _value_type(member: Member) -> str:
