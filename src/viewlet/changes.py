@@ -28,25 +28,23 @@ class Subscriptions:
     def __init__(self, weights: Callable[[str], Counter[Row]]) -> None:
         """``weights`` gives the rows that a view has now, and how often each is there."""
         self._weights = weights
-        self._listening: dict[str, list[Subscription]] = {}
+        self.listening: dict[str, list[Subscription]] = {}
+        """By view. A single insert asks whether there is any, so it is an attribute and no call."""
         self._rows: dict[str, Counter[Row]] = {}
         self._waiting: deque[tuple[Subscription, Change]] = deque()
         self.teller: int | None = None
         """The thread that calls back now."""
 
-    def __bool__(self) -> bool:
-        return bool(self._listening)
-
     def look(self) -> dict[str, Counter[Row]]:
         """The rows of the views that somebody listens to, for :meth:`publish`."""
-        return {view: self._weights(view) for view in self._listening}
+        return {view: self._weights(view) for view in self.listening}
 
     def add(self, view: str, callback: Callback) -> Callable[[], None]:
         """Tell ``callback`` of every change from now on; returns a function that ends it."""
         if view not in self._rows:
             self._rows[view] = self._weights(view)
         subscription = Subscription(view, callback)
-        self._listening.setdefault(view, []).append(subscription)
+        self.listening.setdefault(view, []).append(subscription)
         return lambda: self._end(subscription)
 
     def _end(self, subscription: Subscription) -> None:
@@ -54,14 +52,14 @@ class Subscriptions:
         if subscription.ended:
             return
         subscription.ended, view = True, subscription.view
-        self._listening[view].remove(subscription)
-        if not self._listening[view]:
-            del self._listening[view], self._rows[view]
+        self.listening[view].remove(subscription)
+        if not self.listening[view]:
+            del self.listening[view], self._rows[view]
 
     def keep(self, views: Collection[str]) -> None:
         """There are only these views from now on: the others have nothing more to tell."""
-        for view in [view for view in self._listening if view not in views]:
-            for subscription in list(self._listening[view]):
+        for view in [view for view in self.listening if view not in views]:
+            for subscription in list(self.listening[view]):
                 self._end(subscription)
 
     def publish(self, rows: Mapping[str, Counter[Row]]) -> None:
@@ -71,7 +69,7 @@ class Subscriptions:
         """
         for view, after in rows.items():
             for change in differences(self._rows[view], after):
-                self._waiting.extend((subscription, change) for subscription in self._listening[view])
+                self._waiting.extend((subscription, change) for subscription in self.listening[view])
             self._rows[view] = after
         if self.teller is not None:
             return

@@ -250,7 +250,7 @@ class Database:
             free = self._turn.again()
         try:
             if self._build is None:
-                self._running.change(relation, rows, 1)
+                (self._session or self._running).change(relation, rows, 1)
             else:
                 self._meanwhile(rows, lambda session, rows: session.change(relation, rows, 1))
         finally:
@@ -271,7 +271,7 @@ class Database:
             free = self._turn.again()
         try:
             if self._build is None:
-                self._running.change(relation, rows, -1)
+                (self._session or self._running).change(relation, rows, -1)
             else:
                 self._meanwhile(rows, lambda session, rows: session.change(relation, rows, -1))
         finally:

@@ -280,7 +280,7 @@ class NativeSession(Session):
     def _change_one(self, name: str, row: Any, times: int) -> None:
         """Without the calls of :meth:`_do` where nobody listens: this is the way of every single event."""
         state = self.engine.state
-        if self._subscriptions:
+        if self._subscriptions.listening:
             self._do(lambda: state.one(name, times, row), lambda: state.one(name, -times, row))
             return
         try:
@@ -290,7 +290,7 @@ class NativeSession(Session):
 
     def _change_one_keyed(self, name: str, data: tuple[Any, ...], times: int) -> bool:
         """A single row of plain values where nobody listens; False for all others."""
-        row = None if self._subscriptions else self._encoders[name](data)
+        row = None if self._subscriptions.listening else self._encoders[name](data)
         if row is None:
             return False
         self.keys.check([(name, row, times)], lambda number: data)
@@ -353,7 +353,7 @@ class NativeSession(Session):
             done = update()
         except SpoiledError as error:
             self.engine.recover(error)
-        if self._subscriptions:
+        if self._subscriptions.listening:
             try:
                 rows = self._subscriptions.look()
             except BaseException:
