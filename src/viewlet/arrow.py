@@ -34,13 +34,13 @@ def settled(data: Any, relation: str) -> Any:
 def as_table(data: Any, relation: str) -> pa.Table:
     """A frame's columns; the index of a pandas frame says nothing about the row and is left behind."""
     try:
-        found = data if isinstance(data, pa.Table) else _table(data)
+        arrived = data if isinstance(data, pa.Table) else _table(data)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise DataError(f"not a table: {'; '.join(map(str, error.args))}", relation=relation, value=data) from error
-    names = found.column_names
+    names = arrived.column_names
     if twice := next((name for i, name in enumerate(names) if name in names[:i]), None):
         raise DataError("the batch has two columns of this name", relation=relation, column=twice, value=data)
-    return found
+    return arrived
 
 
 def _table(data: Any) -> pa.Table:
@@ -177,8 +177,8 @@ def table(result: Result, rows: Iterable[tuple[Any, ...]]) -> pa.Table:
 
 def from_struct(result: Result, rows: Any) -> pa.Table:
     """A struct array from elsewhere as a table with the view's schema."""
-    found = pa.array(rows)
-    return pa.Table.from_arrays(found.flatten(), schema=schema(result))
+    struct = pa.array(rows)
+    return pa.Table.from_arrays(struct.flatten(), schema=schema(result))
 
 
 def frame(table: pa.Table) -> Any:

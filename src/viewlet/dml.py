@@ -105,10 +105,10 @@ class _Run:
         tree = self._statement.tree
         if isinstance(tree, exp.Insert):
             return self._upserted(tree) if _resolves_conflicts(tree) else self._inserted()
-        found = _pinned(tree, self._relation) if self._keys is not None and not self._read else None
-        if found is None or self._keys is None:
+        pinned = _pinned(tree, self._relation) if self._keys is not None and not self._read else None
+        if pinned is None or self._keys is None:
             return self._difference(self._table(self._relation.name), keyed=False)
-        row = self._keys.primary(self._relation.name, found)
+        row = self._keys.primary(self._relation.name, pinned)
         return self._difference({} if row is None else {_given(self._relation, row): 1}, keyed=False)
 
     def _inserted(self) -> list[Event]:
@@ -145,9 +145,9 @@ class _Run:
         return {_given(relation, row): times for row, times in rows.items()} if relation.derived else rows
 
     def _rows(self, sql: str) -> list[Row]:
-        found: pa.Table = self._connection.sql(sql).to_arrow_table()
+        table: pa.Table = self._connection.sql(sql).to_arrow_table()
         try:
-            rows = list(zip(*(found.column(i).to_pylist() for i in range(found.num_columns)), strict=True))
+            rows = list(zip(*(table.column(i).to_pylist() for i in range(table.num_columns)), strict=True))
         except (OverflowError, ValueError) as error:  # an infinite date
             raise DataError(f"a value that no column holds: {error}", relation=self._relation.name) from error
         return [self._encode(self._relation, row, number) for number, row in enumerate(rows)]
@@ -199,15 +199,15 @@ def _sources(tree: exp.Expr) -> set[str]:
 
 def _all_read(catalog: Catalog, names: Iterable[str]) -> set[str]:
     """With the tables behind views."""
-    found: set[str] = set()
+    read: set[str] = set()
     waiting = [name for name in names if name in catalog]
     while waiting:
         name = waiting.pop()
-        if name not in found:
-            found.add(name)
+        if name not in read:
+            read.add(name)
             below = tables_read(catalog.views[name].tree) if name in catalog.views else set()
             waiting += [table for table in below if table in catalog]
-    return found
+    return read
 
 
 def _resolves_conflicts(tree: exp.Insert) -> bool:
@@ -276,17 +276,17 @@ def changed_tables(
     tables: Mapping[str, Mapping[Row, int]], steps: Iterable[Step], bench: Workbench, encode: Encode
 ) -> dict[str, Counter[Row]]:
     """Tables after the statements of a script that define names as well; nothing else has seen any of it yet."""
-    found = {name: Counter(rows) for name, rows in tables.items()}
+    changed = {name: Counter(rows) for name, rows in tables.items()}
     for step in steps:
         match step:
             case Dropped(name):
-                found.pop(name, None)
+                changed.pop(name, None)
             case Moved(name, new):
-                found[new] = found.pop(name, Counter())
+                changed[new] = changed.pop(name, Counter())
             case Changed():
                 name = step.statement.name
-                found[name] = +_changed(found, step, bench, encode)
-    return found
+                changed[name] = +_changed(changed, step, bench, encode)
+    return changed
 
 
 def _changed(tables: Mapping[str, Counter[Row]], changed: Changed, bench: Workbench, encode: Encode) -> Counter[Row]:
@@ -320,8 +320,8 @@ def _now(catalog: Catalog, table: Table, events: Sequence[Event], name: str) -> 
 
 
 def _after(table: Table, events: Iterable[Event], name: str) -> Counter[Row]:
-    found = Counter(table(name))
+    rows = Counter(table(name))
     for relation, row, times in events:
         if relation == name:
-            found[row] += times
-    return found
+            rows[row] += times
+    return rows

@@ -90,12 +90,12 @@ class Door:
         derived = ", ".join(f"CAST({c.derived} AS {c.type}) AS {_quoted(c.name)}" for c in self.relation.derived)
         try:
             connection().register("arrived", read)
-            found = connection().sql(f"SELECT {derived} FROM (SELECT {inputs} FROM arrived)").to_arrow_table()
+            derived_columns = connection().sql(f"SELECT {derived} FROM (SELECT {inputs} FROM arrived)").to_arrow_table()
         except duckdb.Error as error:
             raise self._refused(read, error) from error
         finally:
             connection().unregister("arrived")
-        return found.cast(pa.schema([(c.name, arrow.arrow_type(c.type)) for c in self.relation.derived]))
+        return derived_columns.cast(pa.schema([(c.name, arrow.arrow_type(c.type)) for c in self.relation.derived]))
 
     def _reads(self, cells: Row) -> Row:
         return tuple([cells[i] for i in self._read])
@@ -164,33 +164,33 @@ def with_new_columns(
 ) -> dict[str, Counter[Row]]:
     """Stored rows of relations to which a script gave other derived columns."""
     known = {relation.name: relation.columns for relation in before}
-    found = {name: Counter(rows) for name, rows in tables.items()}
+    stored = {name: Counter(rows) for name, rows in tables.items()}
     for relation in now:
         if relation.name in known and known[relation.name] != relation.columns:
-            rows = found[relation.name]
+            rows = stored[relation.name]
             wider = Door(relation).stored(rows) if relation.derived else (r[: len(relation.columns)] for r in rows)
-            found[relation.name] = Counter(dict(zip(wider, rows.values(), strict=True)))
-    return found
+            stored[relation.name] = Counter(dict(zip(wider, rows.values(), strict=True)))
+    return stored
 
 
 def without_derived(tables: Mapping[str, Mapping[Row, int]], relations: Iterable[Relation]) -> dict[str, Counter[Row]]:
     """Stored rows as they were given."""
-    found = {name: Counter(rows) for name, rows in tables.items()}
+    given = {name: Counter(rows) for name, rows in tables.items()}
     for relation in relations:
         if relation.derived:
             rows = {row[: len(relation.given)]: times for row, times in tables[relation.name].items()}
-            found[relation.name] = Counter(rows)
-    return found
+            given[relation.name] = Counter(rows)
+    return given
 
 
 def with_derived(tables: Mapping[str, Mapping[Row, int]], relations: Iterable[Relation]) -> dict[str, Counter[Row]]:
     """The opposite of :func:`without_derived`."""
-    found = {name: Counter(rows) for name, rows in tables.items()}
+    stored = {name: Counter(rows) for name, rows in tables.items()}
     for relation in relations:
-        rows = found.get(relation.name, Counter())
+        rows = stored.get(relation.name, Counter())
         if relation.derived and rows:
-            found[relation.name] = Counter(dict(zip(Door(relation).stored(rows), rows.values(), strict=True)))
-    return found
+            stored[relation.name] = Counter(dict(zip(Door(relation).stored(rows), rows.values(), strict=True)))
+    return stored
 
 
 def widened_changes(doors: Mapping[str, Door], changes: list[tuple[str, Row, int]]) -> list[tuple[str, Row, int]]:

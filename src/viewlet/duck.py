@@ -28,10 +28,10 @@ def opened() -> Any:
     """A new database in memory."""
     import duckdb  # a quarter of the time that it takes to import viewlet
 
-    found = duckdb.connect(config=_CONFIG)
+    database = duckdb.connect(config=_CONFIG)
     for setting in _SETTINGS:
-        found.execute(setting)
-    return found
+        database.execute(setting)
+    return database
 
 
 _database = cache(opened)

@@ -160,11 +160,11 @@ def _loops(program: Program) -> str:
 
 
 def _plan_text(program: Program, trigger: Trigger, lowering: Lowering) -> str:
-    found = plan(program, trigger, lowering)
+    plan_ = plan(program, trigger, lowering)
     lines = [f"on {trigger.event} {{"]
-    if found.first:
-        lines += ["  -- what several statements need", show_block(found.first, 1)]
-    for turn in found.turns:
+    if plan_.first:
+        lines += ["  -- what several statements need", show_block(plan_.first, 1)]
+    for turn in plan_.turns:
         names = ", ".join(statement.target.name for statement in turn.statements)
         lines += [f"  -- {names}{': collected before it is applied' * turn.collect}", show_block(turn.block, 1)]
     return "\n".join([*lines, "}"])
@@ -186,34 +186,34 @@ def _memory(program: Program) -> str:
         maps = native(program).layout.maps
     except Unfit as unfit:
         return _unfit(unfit)
-    return "\n".join(line for found in maps for line in _map_lines(found, program)) or "no maps"
+    return "\n".join(line for map_ in maps for line in _map_lines(map_, program)) or "no maps"
 
 
-def _map_lines(found: MapLayout, program: Program) -> Iterator[str]:
-    views = ", ".join(m.view for m in found.members)
-    if found.is_single:
-        yield f"{found.shown}: {views}: one entry of {entry_bytes(found)} bytes"
+def _map_lines(map_: MapLayout, program: Program) -> Iterator[str]:
+    views = ", ".join(m.view for m in map_.members)
+    if map_.is_single:
+        yield f"{map_.shown}: {views}: one entry of {entry_bytes(map_)} bytes"
         return
-    first = program.view(found.members[0].view)
+    first = program.view(map_.members[0].view)
     names = first.inputs + first.outputs
-    tables = SLOT_BYTES * (1 + len(found.indexes))
-    yield f"{found.shown}[{', '.join(names)}]: {views}"
-    indexes = [f"({', '.join(names[i] for i in positions)})" for positions in found.indexes]
+    tables = SLOT_BYTES * (1 + len(map_.indexes))
+    yield f"{map_.shown}[{', '.join(names)}]: {views}"
+    indexes = [f"({', '.join(names[i] for i in positions)})" for positions in map_.indexes]
     sliced = f", sliced by {', '.join(indexes)}" if indexes else ""
-    yield f"  {entry_bytes(found)} bytes a group and about {tables} for finding it{sliced}"
-    for (_, _, member), order in found.orders.items():
-        yield f"  {_order_text(found, order, member, names)}"
+    yield f"  {entry_bytes(map_)} bytes a group and about {tables} for finding it{sliced}"
+    for (_, _, member), order in map_.orders.items():
+        yield f"  {_order_text(map_, order, member, names)}"
 
 
-def _order_text(found: MapLayout, order: OrderLayout, member: str, names: tuple[str, ...]) -> str:
+def _order_text(map_: MapLayout, order: OrderLayout, member: str, names: tuple[str, ...]) -> str:
     """``member``: the one view whose entries are in order, where not all of the map are."""
-    only = "".join(f"{m.view} alone " for m in found.members if m.name == member and len(found.members) > 1)
+    only = "".join(f"{m.view} alone " for m in map_.members if m.name == member and len(map_.members) > 1)
     text = f"{only}in order of {names[order.key_at]}"
-    each = f"about {order_bytes(found, order)} bytes a group"
+    each = f"about {order_bytes(map_, order)} bytes a group"
     if not order.slice_at:
         return f"{text}: {each}"
     slices = ", ".join(names[i] for i in order.slice_at)
-    return f"{text}, for each ({slices}): {each} and {slice_bytes(found, order)} for each tree"
+    return f"{text}, for each ({slices}): {each} and {slice_bytes(map_, order)} for each tree"
 
 
 def _unfit(unfit: Unfit) -> str:

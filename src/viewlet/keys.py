@@ -29,8 +29,8 @@ class Key:
 
     def value(self, row: Row) -> Row | None:
         """None where a NULL is in it: it is equal to no other."""
-        found = tuple([row[i] for i in self._at])
-        return None if None in found else found
+        key = tuple([row[i] for i in self._at])
+        return None if None in key else key
 
     @property
     def rows(self) -> dict[Row, Row]:
@@ -74,8 +74,8 @@ class Keys:
 
     def holders(self, relation: str, row: Row) -> list[Row]:
         """The rows that have one of their keys in common with ``row``; that of the primary key comes first."""
-        found = [key.rows.get(value) for key in self._keys[relation] if (value := key.value(row)) is not None]
-        return list(dict.fromkeys(row for row in found if row is not None))
+        rows = [key.rows.get(value) for key in self._keys[relation] if (value := key.value(row)) is not None]
+        return list(dict.fromkeys(row for row in rows if row is not None))
 
     def primary(self, relation: str, value: Row) -> Row | None:
         """The row with this primary key."""

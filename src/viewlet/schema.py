@@ -85,13 +85,13 @@ class Relation:
     @property
     def params(self) -> tuple[str, ...]:
         """The variables that hold the columns of an event's row: ``@price``, also for columns with other characters."""
-        found: list[str] = []
+        names: list[str] = []
         for column in self.columns:
             name = "@" + re.sub(r"\W", "_", column.name)
-            while name in found:
+            while name in names:
                 name += "_"
-            found.append(name)
-        return tuple(found)
+            names.append(name)
+        return tuple(names)
 
     def column(self, name: str) -> Column | None:
         return next((c for c in self.columns if c.name == name), None)

@@ -129,9 +129,9 @@ class Session:
         return finite_row(relation, cells or to_key(relation, row, number, takes_wild=takes_wild), number)
 
     def relation(self, name: object, number: int | None = None) -> Relation:
-        found = self._relations.get(name) if isinstance(name, str) else None
-        if found is not None:
-            return found
+        known = self._relations.get(name) if isinstance(name, str) else None
+        if known is not None:
+            return known
         if any(result.name == name for result in self.program.results):
             raise DataError("is a view: it follows from its tables", relation=str(name), row=number, value=name)
         there = ", ".join(relation.name for relation in self.program.relations) or "none"

@@ -126,17 +126,17 @@ class View:
             raise Error(f"{self.name}.get needs the whole key: {', '.join(missing)} is missing")
         key = {columns[name].term.text: self._key_scalar(columns[name], value) for name, value in keys.items()}
         with self._database._turn.taken():
-            found = self._group(result, key)
-        if len(found) > 1:
-            raise Error(f"{self.name} does not show all of its key: {len(found)} rows have these values")
-        return found[0] if found else None
+            rows = self._group(result, key)
+        if len(rows) > 1:
+            raise Error(f"{self.name} does not show all of its key: {len(rows)} rows have these values")
+        return rows[0] if rows else None
 
     def _group(self, result: Result, key: Mapping[str, Scalar]) -> list[Row]:
         """The native engine alone knows the end of a MIN or MAX, and the first rows of an order, without a scan."""
-        found = self._native_group(result, key) if result.extremes or result.is_cut else None
-        if found is None:
-            found = [to_python_row(result, row) for _, row in result_rows(result, self._engine.read, key)]
-        return found
+        rows = self._native_group(result, key) if result.extremes or result.is_cut else None
+        if rows is None:
+            rows = [to_python_row(result, row) for _, row in result_rows(result, self._engine.read, key)]
+        return rows
 
     def _native_group(self, result: Result, key: Mapping[str, Scalar]) -> list[Row] | None:
         """By its key, or of all rows where the key is not whole.

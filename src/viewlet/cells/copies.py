@@ -70,15 +70,15 @@ def _columns_read(q: Query, needed: frozenset[str]) -> Iterator[tuple[bool, ...]
 
 def copies(script: Script, used: Sequence[Use], shares: Sequence[int]) -> dict[tuple[str, Routes], Copy]:
     """By relation and routes; the first copy of a relation has its name."""
-    found: dict[tuple[str, Routes], list[bool]] = {}
+    reads: dict[tuple[str, Routes], list[bool]] = {}
     for use in used:
-        known = found.setdefault((use.relation, use.routes), [False] * len(use.read))
+        known = reads.setdefault((use.relation, use.routes), [False] * len(use.read))
         known[:] = [a or b for a, b in zip(known, use.read, strict=True)]
     taken = {r.name for r in script.relations} | {r.name for r in script.results}
     made: dict[tuple[str, Routes], Copy] = {}
     for relation in script.relations:
         name = relation.name
-        for (read_from, routes), read in found.items():
+        for (read_from, routes), read in reads.items():
             if read_from == relation.name:
                 made[read_from, routes] = _copy(relation, name, routes, read, shares)
                 name = next(n for i in count(2) if (n := f"{relation.name}_{i}") not in taken)

@@ -95,18 +95,18 @@ def _summands(q: Query, visible: Names) -> Iterator[tuple[Query, Names]]:
 
 def _splits(q: Query, visible: Names, schema: Schema) -> tuple[Split, ...]:
     """Every division that is right; that to the first coordinate is the last."""
-    found: dict[tuple[Route, ...], Names] = {}
+    keys_by_routes: dict[tuple[Route, ...], Names] = {}
     for name in dict.fromkeys(v for a in atoms(q) if isinstance(a, Rel) for v in a.vars):
         status, routes = _assign(q, frozenset({name}), schema, linear=True)
         if status in ("S", "T") and _hash_alike(routes):
             keys = _equal(frozenset({name}), q) & visible if status == "S" else frozenset()
-            found[routes] = found.get(routes, frozenset()) | keys
+            keys_by_routes[routes] = keys_by_routes.get(routes, frozenset()) | keys
     for relations in (schema, {name: replace(r, static=False) for name, r in schema.items()}):
         status, routes = _assign(q, None, relations, linear=True)
         if status == "S":  # static tables stay whole unless there is nothing else to count once
-            found[routes] = frozenset()
+            keys_by_routes[routes] = frozenset()
             break
-    return tuple(Split(routes, keys) for routes, keys in found.items())
+    return tuple(Split(routes, keys) for routes, keys in keys_by_routes.items())
 
 
 def _hash_alike(routes: Sequence[Route]) -> bool:
@@ -167,7 +167,7 @@ def _assign_sum(group: Names, inner: Query, x: Names | None, schema: Schema, lin
 
 
 def _together(combine: Callable[[Sequence[Status]], Status | None], parts: Sequence[Assigned]) -> Assigned:
-    routes = tuple(route for _, found in parts for route in found)
+    routes = tuple(route for _, taken in parts for route in taken)
     known = [status for status, _ in parts if status is not None]
     return (combine(known) if len(known) == len(parts) else None), routes
 

@@ -173,13 +173,13 @@ def _partition(results: Sequence[Result], relations: Mapping[str, Relation]) -> 
     wanted = {r.name: _wanted(r, relations) for r in results}
     single = set[str]()
     while True:
-        found: dict[str, set[Positions]] = {}
+        places: dict[str, set[Positions]] = {}
         for name, reads in wanted.items():
             for view, positions in reads:
-                found.setdefault(view, set()).add(() if name in single else positions)
-        torn = {name for name, reads in wanted.items() if any(len(found[view]) > 1 for view, _ in reads)}
+                places.setdefault(view, set()).add(() if name in single else positions)
+        torn = {name for name, reads in wanted.items() if any(len(places[view]) > 1 for view, _ in reads)}
         if not torn:
-            return {view: positions for view, (positions,) in found.items()}
+            return {view: positions for view, (positions,) in places.items()}
         single |= torn
 
 

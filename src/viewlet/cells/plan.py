@@ -105,8 +105,8 @@ class _Planner:
         """Dimensions, the best ones first; none where some summand cannot be split at all."""
         if self.cells < 2 or not all(m.splits for m in self.monomials):
             return []
-        found = list(spreads(self.monomials, self.schema, self.cells))
-        return sorted(found, key=lambda spread: self.cost(((spread, self.cells),)))
+        all_spreads = list(spreads(self.monomials, self.schema, self.cells))
+        return sorted(all_spreads, key=lambda spread: self.cost(((spread, self.cells),)))
 
     def axes(self) -> Iterator[Axes]:
         """One cell, then one dimension, then several, with shares that cannot be raised."""

@@ -131,14 +131,14 @@ def family(type_: Type) -> str:
 
 def common_type(types: Iterable[Type]) -> Type:
     """Of one family: a type under which all that is equal is the same, if only the same double."""
-    found = list(types)
-    first = found[0]
+    all_types = list(types)
+    first = all_types[0]
     if not first.is_numeric:
         return first
-    if all(t.kind in ("INTEGER", "BIGINT") for t in found):
+    if all(t.kind in ("INTEGER", "BIGINT") for t in all_types):
         return BIGINT
-    if any(t.kind == "DOUBLE" for t in found):
+    if any(t.kind == "DOUBLE" for t in all_types):
         return DOUBLE
-    scale = max(t.scale for t in found)
-    digits = max(t.precision - t.scale if t.kind == "DECIMAL" else 19 for t in found)
+    scale = max(t.scale for t in all_types)
+    digits = max(t.precision - t.scale if t.kind == "DECIMAL" else 19 for t in all_types)
     return decimal(MOST_DIGITS, scale) if digits + scale <= MOST_DIGITS else DOUBLE

@@ -66,13 +66,13 @@ class Spread:
     @cached_property
     def what(self) -> str:
         """The columns whose hashes are the coordinates."""
-        found: list[dict[str, None]] = []
+        columns: list[dict[str, None]] = []
         for monomial, split in zip(self.monomials, self.splits, strict=True):
             routed = _routed(monomial, split)
             named = dict.fromkeys(f"{name}.{r.column}" for name, r in routed if isinstance(r, Hash))
-            if not any(named.keys() <= known.keys() for known in found):
-                found = [known for known in found if not known.keys() <= named.keys()] + [named]
-        return "; ".join(" = ".join(named) for named in found)
+            if not any(named.keys() <= known.keys() for known in columns):
+                columns = [known for known in columns if not known.keys() <= named.keys()] + [named]
+        return "; ".join(" = ".join(named) for named in columns)
 
 
 def spreads(monomials: Sequence[Monomial], schema: Schema, share: int) -> Iterator[Spread]:
@@ -84,8 +84,8 @@ def spreads(monomials: Sequence[Monomial], schema: Schema, share: int) -> Iterat
     for i, m in enumerate(monomials):
         alike.setdefault((m.result, tuple(a.name for a in m.atoms), m.splits), []).append(i)
     loads = cache(lambda routed: _load(routed, schema, share))
-    for found in _different([monomials[places[0]] for places in alike.values()], loads):
-        splits = {i: split for split, places in zip(found, alike.values(), strict=True) for i in places}
+    for chosen in _different([monomials[places[0]] for places in alike.values()], loads):
+        splits = {i: split for split, places in zip(chosen, alike.values(), strict=True) for i in places}
         yield Spread(tuple(monomials), tuple(splits[i] for i in range(len(monomials))))
 
 
@@ -93,13 +93,13 @@ def _different(monomials: Sequence[Monomial], loads: Loads) -> Iterator[tuple[Sp
     seen = set[tuple[Split, ...]]()
     for i, monomial in enumerate(monomials):
         for split in monomial.splits:
-            if split.is_first or any(found[i] == split for found in seen):
+            if split.is_first or any(other[i] == split for other in seen):
                 continue
             for whole in (False, True):
-                found = _Suit(loads, whole).followed(monomials, i, split)
-                if found not in seen:
-                    seen.add(found)
-                    yield found
+                followed = _Suit(loads, whole).followed(monomials, i, split)
+                if followed not in seen:
+                    seen.add(followed)
+                    yield followed
 
 
 @dataclass
@@ -140,11 +140,11 @@ class _Suit:
 
 def _connected(groups: Iterable[frozenset[T]]) -> list[frozenset[T]]:
     """The groups, those that overlap as one."""
-    found: list[frozenset[T]] = []
+    connected: list[frozenset[T]] = []
     for group in groups:
-        touching = [other for other in found if other & group]
-        found = [other for other in found if not other & group] + [group.union(*touching)]
-    return found
+        touching = [other for other in connected if other & group]
+        connected = [other for other in connected if not other & group] + [group.union(*touching)]
+    return connected
 
 
 def _routed(monomial: Monomial, split: Split) -> Iterator[Routed]:

@@ -148,9 +148,9 @@ class _Demo:
     def verify(self) -> None:
         total = sum(self.refreshes.values())
         typer.echo(f"{self.done:,} events, {total:,} refreshes, {self.rate:,.0f} events/s")
-        different = {name: found for name in self.names if (found := self.db.verify(name))}
-        for name, found in different.items():
-            typer.echo(f"different: {name} has {len(found)} wrong rows, the first {found[0]}", err=True)
+        different = {name: wrong for name in self.names if (wrong := self.db.verify(name))}
+        for name, wrong in different.items():
+            typer.echo(f"different: {name} has {len(wrong)} wrong rows, the first {wrong[0]}", err=True)
         if different:
             raise typer.Exit(1)
         typer.echo(f"verified: {', '.join(self.names)} equal their queries, evaluated again over the orders that rest")

@@ -209,12 +209,12 @@ class Manifest:
 
     def changes(self) -> dict[str, list[str]]:
         """View ↦ the files that say what this batch changed in it."""
-        found: dict[str, list[str]] = {}
+        paths: dict[str, list[str]] = {}
         for chain in self.cells.values():
             for log in chain.logs[-1:]:
                 for view, file in log.changes.items() if log.batch == self.batch else ():
-                    found.setdefault(view, []).append(file.path)
-        return found
+                    paths.setdefault(view, []).append(file.path)
+        return paths
 
     def files(self) -> frozenset[str]:
         """The paths of all that the state after this batch follows from."""

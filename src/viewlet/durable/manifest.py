@@ -36,11 +36,11 @@ def published(store: Store, batch: int) -> Json:
 
     def parsed(data: bytes) -> Json:
         try:
-            found: Json = json.loads(data)
+            body: Json = json.loads(data)
         except ValueError:
             where = store.path_of(_published(batch))
             raise CorruptError(f"{where} is not whole: start again, and if it stays so, restore it") from None
-        return found
+        return body
 
     return store.awaited(_published(batch), parsed)
 
@@ -68,10 +68,10 @@ def read_manifest(store: Store, batch: int) -> Manifest | None:
     checksum, _, body = data.removesuffix(b"\n").partition(b"\n")
     if checksum.decode("latin-1") != digest(body):
         raise CorruptError(f"{where} fails its checksum: restore it, or start from an empty checkpoint")
-    found: Json = json.loads(body)
-    if found["format"] != FORMAT:
-        raise CorruptError(f"{where} has format {found['format']}, this viewlet reads {FORMAT}")
-    return Manifest.from_json(found)
+    manifest: Json = json.loads(body)
+    if manifest["format"] != FORMAT:
+        raise CorruptError(f"{where} has format {manifest['format']}, this viewlet reads {FORMAT}")
+    return Manifest.from_json(manifest)
 
 
 def newest_manifest(store: Store, at_most: int | None = None) -> Manifest | None:
@@ -86,8 +86,8 @@ def manifest_batches(store: Store) -> list[int]:
 
 def _numbers(names: Iterable[str]) -> list[int]:
     """Of files that are named by their batch; drafts are not."""
-    found = (re.fullmatch(r"(-?\d+)\.json", name) for name in names)
-    return [int(name[1]) for name in found if name]
+    matches = (re.fullmatch(r"(-?\d+)\.json", name) for name in names)
+    return [int(match[1]) for match in matches if match]
 
 
 def clean(
@@ -141,9 +141,9 @@ def _state_files(store: Store) -> list[str]:
 
 
 def _batch_of(path: str) -> int:
-    found = re.match(r"\.?(-?\d+)-", path.rpartition("/")[2])
-    assert found is not None, f"{path} does not say which batch it is of"
-    return int(found[1])
+    match_ = re.match(r"\.?(-?\d+)-", path.rpartition("/")[2])
+    assert match_ is not None, f"{path} does not say which batch it is of"
+    return int(match_[1])
 
 
 def _path(batch: int) -> str:

@@ -193,14 +193,14 @@ class Store:
 
     def names(self, directory: str) -> list[str]:
         """The names in a directory, which need not be there."""
-        found = self._files.get_file_info(fs.FileSelector(f"{self._root}/{directory}", allow_not_found=True))
-        return sorted(info.base_name for info in found)
+        infos = self._files.get_file_info(fs.FileSelector(f"{self._root}/{directory}", allow_not_found=True))
+        return sorted(info.base_name for info in infos)
 
     def walk(self, directory: str) -> list[str]:
         """The paths of all files below a directory."""
         selector = fs.FileSelector(f"{self._root}/{directory}", allow_not_found=True, recursive=True)
-        found = [info.path for info in self._files.get_file_info(selector) if info.type == fs.FileType.File]
-        return sorted(path[len(self._root) + 1 :] for path in found)
+        paths = [info.path for info in self._files.get_file_info(selector) if info.type == fs.FileType.File]
+        return sorted(path[len(self._root) + 1 :] for path in paths)
 
     def delete(self, paths: Iterable[str]) -> None:
         """What another process has removed already needs no removing."""
@@ -239,8 +239,8 @@ def file_system(uri: str) -> tuple[fs.FileSystem, str]:
     if not SCHEME.match(uri):
         return fs.LocalFileSystem(), absolute(uri)
     try:
-        found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(uri)
-        return found
+        system: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(uri)
+        return system
     except pa.ArrowInvalid as unknown:
         return _fsspec(uri, unknown)
 

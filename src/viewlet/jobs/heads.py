@@ -66,11 +66,11 @@ def _columns(file: str) -> list[tuple[str, str]]:
     files, path = file_system(file)
     try:
         with pyarrow.parquet.ParquetFile(path, filesystem=files) as opened:
-            found = opened.schema
+            schema = opened.schema
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"cannot be read: {error}", relation=file) from error
-    old = {leaf.path for leaf in map(found.column, range(len(found))) if leaf.physical_type == "INT96"}
-    return [(f.name, _INT96 if f.name in old else str(_stored(f.type))) for f in found.to_arrow_schema()]
+    old = {leaf.path for leaf in map(schema.column, range(len(schema))) if leaf.physical_type == "INT96"}
+    return [(f.name, _INT96 if f.name in old else str(_stored(f.type))) for f in schema.to_arrow_schema()]
 
 
 def _stored(type_: pa.DataType) -> pa.DataType:

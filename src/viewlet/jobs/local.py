@@ -27,7 +27,7 @@ def static_tables(relations: Iterable[Relation], sources: Mapping[str, Source]) 
 
 def _whole(relation: Relation, source: Source) -> Iterator[pa.Table]:
     if isinstance(source, Files):
-        pieces = ([*read(relation, source, file)] for file in _found(relation, source))
+        pieces = ([*read(relation, source, file)] for file in _data_files(relation, source))
         yield from (pa.concat_tables(some) for some in pieces if some)
     else:
         columns = [c.name for c in relation.given]
@@ -52,7 +52,7 @@ def batch_count(relations: Iterable[Relation], sources: Mapping[str, Source]) ->
 
 def _steps(relation: Relation, source: Source) -> int:
     if isinstance(source, Files):
-        return -(-len(_found(relation, source)) // source.files_per_batch)
+        return -(-len(_data_files(relation, source)) // source.files_per_batch)
     return -(-source.events // source.events_per_batch)
 
 
@@ -85,7 +85,7 @@ def _declared(relation: Relation, table: pa.Table) -> pa.Table:
 
 
 def _from_files(streams: Mapping[str, Relation], sources: Mapping[str, Files]) -> Iterator[Iterator[pa.RecordBatch]]:
-    files = {name: _found(streams[name], source) for name, source in sources.items()}
+    files = {name: _data_files(streams[name], source) for name, source in sources.items()}
     for step in count():
         chosen = {
             name: files[name][step * source.files_per_batch : (step + 1) * source.files_per_batch]
@@ -133,13 +133,13 @@ def _events_of(relation: Relation, source: Files, file: str) -> Iterator[pa.Reco
     return (_events(relation, piece) for piece in read(relation, source, file))
 
 
-def _found(relation: Relation, source: Files) -> list[str]:
+def _data_files(relation: Relation, source: Files) -> list[str]:
     """The oldest first, as Spark takes them; hidden ones and marks like ``_SUCCESS`` are no data."""
     inside = os.path.join(source.path, "*") if os.path.isdir(source.path) else source.path
-    found = [f for f in glob.glob(inside) if Path(f).is_file() and not Path(f).name.startswith((".", "_"))]
-    if not found:
+    files = [f for f in glob.glob(inside) if Path(f).is_file() and not Path(f).name.startswith((".", "_"))]
+    if not files:
         raise Error(f"{relation.name}: there is no file {source.path}")
-    return sorted(found, key=lambda file: (os.stat(file).st_mtime_ns, file))
+    return sorted(files, key=lambda file: (os.stat(file).st_mtime_ns, file))
 
 
 def _events(relation: Relation, table: pa.Table) -> pa.RecordBatch:
@@ -157,14 +157,14 @@ def _events(relation: Relation, table: pa.Table) -> pa.RecordBatch:
 def live_rows(relations: Iterable[Relation], sources: Mapping[str, Source]) -> dict[str, list[pa.Table]]:
     """By relation, tables of its columns and ``op``: whose sums are the rows that are there at the end."""
     relations = list(relations)
-    found: dict[str, list[pa.Table]] = {r.name: [] for r in relations}
+    rows: dict[str, list[pa.Table]] = {r.name: [] for r in relations}
     for name, tables in static_tables(relations, sources).items():
-        found[name] += [with_op(table) for table in tables]
+        rows[name] += [with_op(table) for table in tables]
     for step in batches(relations, sources):
         for batch in step:
             for name in {*batch.column("relation").dictionary.to_pylist()}:
-                found[name].append(_of_relation(batch, name))
-    return found
+                rows[name].append(_of_relation(batch, name))
+    return rows
 
 
 def _of_relation(batch: pa.RecordBatch, name: str) -> pa.Table:

@@ -76,8 +76,8 @@ def wrong_views(run: Run, script: str, dialect: Dialect) -> dict[str, str]:
     """The views that differ from their queries, evaluated over the rows that are left, and how they differ."""
     relations = translate(script, dialect).relations
     right = expected(script, dialect, relations, run.live_rows())
-    found = {view: difference(run.rows(view), right[view]) for view in run.views}
-    return {view: what for view, what in found.items() if what is not None}
+    differences = {view: difference(run.rows(view), right[view]) for view in run.views}
+    return {view: what for view, what in differences.items() if what is not None}
 
 
 class LocalRun:
@@ -110,8 +110,8 @@ class LocalRun:
         return shown[:at_most]
 
     def live_rows(self) -> Mapping[str, list[pa.Table]]:
-        found = local.live_rows(self._relations, self._sources)
-        return {name: [with_op(first), *found.get(name, ())] for name, first in self._first.items()}
+        arrived = local.live_rows(self._relations, self._sources)
+        return {name: [with_op(first), *arrived.get(name, ())] for name, first in self._first.items()}
 
     def close(self) -> None:
         self._db.close()

@@ -61,13 +61,13 @@ class Frames:
 
     def live_rows(self) -> dict[str, DataFrame]:
         """By relation: the rows that are there at the end, and in ``op`` how often."""
-        found = {}
+        live = {}
         for name, relation in self._relations.items():
             columns = [F.col(c.name) for c in relation.given]
             rows = self._read(relation, self._files[name])
             rows = rows if OP in map(str.lower, rows.columns) else rows.withColumn(OP, F.lit(1))
-            found[name] = rows.groupBy(*columns).agg(F.sum(OP).alias(OP)).where(F.col(OP) != 0)
-        return found
+            live[name] = rows.groupBy(*columns).agg(F.sum(OP).alias(OP)).where(F.col(OP) != 0)
+        return live
 
     # -- where they are ------------------------------------------------------------------------------------------------
 
@@ -85,10 +85,10 @@ class Frames:
         """Before the first row is read; of CSV, files are checked when they are parsed."""
         path = _reachable(files.path)
         try:
-            found = self._spark.read.load(path, format="binaryFile").inputFiles()
+            inputs = self._spark.read.load(path, format="binaryFile").inputFiles()
         except AnalysisException:
-            found = []
-        if not found:
+            inputs = []
+        if not inputs:
             raise Error(f"{relation.name}: there is no file {files.path}")
         heads = heads_of(self._spark, path) if files.format == "parquet" else []
         check_heads(relation, heads)

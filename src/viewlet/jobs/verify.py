@@ -113,12 +113,12 @@ def difference(ours: Iterable[Row], theirs: Iterable[Row]) -> str | None:
 
 def _classes(rows: Iterable[Row]) -> defaultdict[Row, list[Row]]:
     """Rows that can only differ in their finite and infinite doubles, those in order: NaN has no place in one."""
-    found: defaultdict[Row, list[Row]] = defaultdict(list)
+    classes: defaultdict[Row, list[Row]] = defaultdict(list)
     for row in rows:
-        found[tuple(_exact(value) for value in row)].append(row)
-    for rows_ in found.values():
+        classes[tuple(_exact(value) for value in row)].append(row)
+    for rows_ in classes.values():
         rows_.sort(key=_ordered_doubles)
-    return found
+    return classes
 
 
 def _exact(value: Any) -> Any:

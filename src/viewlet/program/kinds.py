@@ -213,10 +213,10 @@ def plus(kinds: list[Kind]) -> Kind:
 
 def either(kinds: list[Kind]) -> Kind:
     """The kind that holds the values of each; NULL is in all of them."""
-    found: Kind = NULL
+    widest: Kind = NULL
     for kind in kinds:
-        found = _either(found, kind)
-    return found
+        widest = _either(widest, kind)
+    return widest
 
 
 def _either(a: Kind, b: Kind) -> Kind:

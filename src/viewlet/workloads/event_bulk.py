@@ -24,7 +24,7 @@ def bulk_stream(slices: Mapping[str, Sequence[pa.Table]]) -> BulkStream:
         places.append(_places(name, rows, ops[-1]))
         times.append(_times([len(part) for part in parts]))
         tables[name] = rows.filter(ops[-1] > 0).combine_chunks()
-    codes = np.repeat(np.arange(len(tables), dtype=np.int8), [len(found) for found in ops])
+    codes = np.repeat(np.arange(len(tables), dtype=np.int8), [len(each) for each in ops])
     order = np.argsort(np.concatenate(times), kind="stable")
     return BulkStream(tables, np.concatenate(ops)[order], codes[order], np.concatenate(places)[order])
 
@@ -42,11 +42,11 @@ def _places(relation: str, rows: pa.Table, ops: npt.NDArray[np.int8]) -> Ints:
     keys[came] += _how_manyth(kinds[came])
     keys[went] += _how_manyth(kinds[went])
     by_key = np.argsort(keys[came])
-    found = by_key[np.searchsorted(keys[came][by_key], keys[went][np.isin(keys[went], keys[came])])]
-    if len(found) < len(went) or (came[found] > went).any():
+    arrivals = by_key[np.searchsorted(keys[came][by_key], keys[went][np.isin(keys[went], keys[came])])]
+    if len(arrivals) < len(went) or (came[arrivals] > went).any():
         raise DataError("a row leaves that is not there", relation=relation)
     places = np.empty(len(rows), np.int64)
-    places[came], places[went] = np.arange(len(came)), found
+    places[came], places[went] = np.arange(len(came)), arrivals
     return places
 
 
@@ -65,6 +65,6 @@ def _how_manyth(kinds: Ints) -> Ints:
     by_kind = np.argsort(kinds, kind="stable")
     sorted_ = kinds[by_kind]
     starts = np.flatnonzero(np.diff(sorted_, prepend=-1))
-    found = np.empty(len(kinds), np.int64)
-    found[by_kind] = np.arange(len(kinds)) - np.repeat(starts, np.diff([*starts, len(kinds)]))
-    return found
+    often = np.empty(len(kinds), np.int64)
+    often[by_kind] = np.arange(len(kinds)) - np.repeat(starts, np.diff([*starts, len(kinds)]))
+    return often

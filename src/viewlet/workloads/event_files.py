@@ -110,8 +110,8 @@ def _weaver(make: _Make, strands: int, relation: Relation, files: int) -> Callab
         code = stream.relations.index(relation.name)
         mine = np.flatnonzero(stream.codes == code)
         rows = stream.tables[relation.name].take(pa.array(stream.places[mine]))
-        found = {c.name: rows[c.name] for c in relation.columns} | {_ID: _key(rows[_ID], strand)}
-        events = pa.table({**found, OP: pa.array(stream.ops[mine])}).cast(events_schema(relation))
+        columns = {c.name: rows[c.name] for c in relation.columns} | {_ID: _key(rows[_ID], strand)}
+        events = pa.table({**columns, OP: pa.array(stream.ops[mine])}).cast(events_schema(relation))
         places = {
             SLICE: pa.array((mine * files // len(stream)).astype(np.int32)),
             "place": pa.array((mine + 0.5) / len(stream)),

@@ -84,12 +84,12 @@ def write_static(spark: SparkSession, path: str, relation: Relation, rows: Seque
 def _number_files(directory: str, files: int, schema: pa.Schema) -> None:
     """Spark names a file by its task, of which an empty one writes none, and in parallel: bring them in order."""
     store = Store(directory)
-    found = store.names("")
-    written = {int(name.split("-")[1]): name for name in found if name.startswith("part-")}
+    names = store.names("")
+    written = {int(name.split("-")[1]): name for name in names if name.startswith("part-")}
     for number in range(files):
         data = store.read(written[number]) if number in written else _parquet(schema.empty_table())
         _write_file(store, number, data)
-    store.delete(found)
+    store.delete(names)
 
 
 def _write_file(store: Store, number: int, data: pa.Buffer) -> None:

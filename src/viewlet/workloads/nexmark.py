@@ -304,8 +304,8 @@ def _recent(rng: np.random.Generator, last: Ints, among: int, hot: float, every:
     """A number up to ``last``: with probability ``hot`` the last multiple of ``every``, or any of the last ones."""
     n = len(last)
     any_ = last - (rng.random(n) * np.minimum(among, last + 1)).astype(np.int64)
-    found: Ints = np.where(rng.random(n) < hot, last - last % every, any_)
-    return found
+    numbers: Ints = np.where(rng.random(n) < hot, last - last % every, any_)
+    return numbers
 
 
 def _prices(rng: np.random.Generator, n: int) -> Ints:

@@ -244,7 +244,7 @@ def _rows(
     drawn = _drawn(rng, len(keys), len(dimension.kinds), dimension.asked, asked)
     key, *named = dimension.columns
     values = zip(*(dimension.kinds[kind] for kind in drawn), strict=True)
-    return pa.table({key: keys} | {name: pa.array(found) for name, found in zip(named, values, strict=True)})
+    return pa.table({key: keys} | {name: pa.array(texts) for name, texts in zip(named, values, strict=True)})
 
 
 def _drawn(rng: np.random.Generator, n: int, kinds: int, asked: Sequence[int], share: float) -> Ints:

@@ -62,10 +62,10 @@ def tpch(
     """
     course, where = _Course.of(events, seed, scale, live), os.fspath(path)
     with generated(spark, f"{where}/_generated", scale) as tables:
-        found = {name: _events(table, name, course, scale) for name, table in tables.items()}
-        moments = reduce(lambda some, more: some.union(more), (each.select(_MOMENT) for each in found.values()))
+        events_of = {name: _events(table, name, course, scale) for name, table in tables.items()}
+        moments = reduce(lambda some, more: some.union(more), (each.select(_MOMENT) for each in events_of.values()))
         ends = _ends_of_slices(moments, events, events_per_file)
-        for name, each in found.items():
+        for name, each in events_of.items():
             columns = [*(T.StructField(c.name, c.dataType) for c in each.schema), T.StructField(SLICE, T.IntegerType())]
             sliced = each.mapInArrow(_slicer(ends), T.StructType(columns))
             write_slices(sliced, where, STREAMS[name], len(ends), (_MOMENT, *each.columns))
@@ -206,9 +206,9 @@ def _moments_at(ranks: Ints, bucketed: DataFrame, counted: pa.Table) -> Floats:
     inside = np.searchsorted(np.cumsum(counts), ranks, side="right")
     opened = np.unique(inside)
     chosen = F.col(_BUCKET).isin(counted[_BUCKET].take(opened).to_pylist())
-    found = np.sort(bucketed.where(chosen).select(_MOMENT).toArrow()[_MOMENT].to_numpy())
+    sorted_ = np.sort(bucketed.where(chosen).select(_MOMENT).toArrow()[_MOMENT].to_numpy())
     passed_over = np.cumsum(counts)[opened] - np.cumsum(counts[opened])  # in buckets before each that is opened
-    moments: Floats = found[ranks - passed_over[np.searchsorted(opened, inside)]]
+    moments: Floats = sorted_[ranks - passed_over[np.searchsorted(opened, inside)]]
     return moments
 
 

@@ -85,10 +85,10 @@ def last_committed(checkpoint: str) -> int:
 
 
 def state_of(checkpoint: str, batch: int) -> Manifest:
-    found = read_manifest(Store.of(checkpoint), batch)
-    if found is None:
+    manifest = read_manifest(Store.of(checkpoint), batch)
+    if manifest is None:
         raise Error(f"there is no state of batch {batch} in {checkpoint}: it is deleted by now, or never was")
-    return found
+    return manifest
 
 
 def view_files(checkpoint: str, batch: int | None, views: tuple[str, ...]) -> dict[str, list[str]]:
@@ -98,9 +98,11 @@ def view_files(checkpoint: str, batch: int | None, views: tuple[str, ...]) -> di
     parts = {view: [chain.view(view) for chain in manifest.cells.values()] for view in views}
     return {
         view: [
-            store.pattern_of(file.path) for part in found for file in ((part.base,) if part.base else ()) + part.changes
+            store.pattern_of(file.path)
+            for part in pieces
+            for file in ((part.base,) if part.base else ()) + part.changes
         ]
-        for view, found in parts.items()
+        for view, pieces in parts.items()
     }
 
 
@@ -120,8 +122,8 @@ def save_manifest(checkpoint: str, manifest: Manifest) -> None:
 
 def recent_progress(checkpoint: str) -> list[Any]:
     last, store = last_committed(checkpoint), Store.of(checkpoint)
-    found = [read_manifest(store, batch) for batch in range(max(0, last - RECENT), last + 1)]
-    return [manifest.progress for manifest in found if manifest]
+    manifests = [read_manifest(store, batch) for batch in range(max(0, last - RECENT), last + 1)]
+    return [manifest.progress for manifest in manifests if manifest]
 
 
 def stop_cells(checkpoint: str, run: Run) -> None:
@@ -129,9 +131,9 @@ def stop_cells(checkpoint: str, run: Run) -> None:
     store = Store.of(checkpoint)
     for batch in sorted(batches_done(checkpoint), reverse=True):
         with suppress(CorruptError):
-            found = read_manifest(store, batch)
-            if found is not None and found.run == run.id:
-                stop(run, found.addresses.values())
+            manifest = read_manifest(store, batch)
+            if manifest is not None and manifest.run == run.id:
+                stop(run, manifest.addresses.values())
             return
 
 

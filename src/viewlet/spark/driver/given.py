@@ -27,8 +27,8 @@ def fingerprints(pipeline: Pipeline, tables: Mapping[str, DataFrame]) -> str:
         name: {c for copy in pipeline.grid.copies if copy.relation == name for c in copy.columns} for name in tables
     }
     rows = [_summed(name, cell_rows(pipeline.relations[name], read[name], frame)) for name, frame in tables.items()]
-    found = reduce(DataFrame.unionAll, rows).collect() if rows else []
-    return json.dumps({row[0]: " ".join(map(str, row[1:])) for row in found})
+    summed = reduce(DataFrame.unionAll, rows).collect() if rows else []
+    return json.dumps({row[0]: " ".join(map(str, row[1:])) for row in summed})
 
 
 def _summed(name: str, rows: DataFrame) -> DataFrame:

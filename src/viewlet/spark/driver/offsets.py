@@ -30,11 +30,11 @@ def restore_offsets(checkpoint: str) -> None:
     """Put back what Spark has lost of its newest batches, back to the last one that it still knows."""
     ours, spark = Store.of(checkpoint), Store(checkpoint)
     try:
-        found = newest_manifest(ours)
-        while found is not None and found.noted and not _is_there(spark, found.batch, found.offsets):
-            spark.delete([f"offsets/.{found.batch}.crc"])  # Hadoop's checksum, of something else
-            spark.write(_path(found.batch), found.noted.encode())
-            found = read_manifest(ours, found.batch - 1)
+        manifest = newest_manifest(ours)
+        while manifest is not None and manifest.noted and not _is_there(spark, manifest.batch, manifest.offsets):
+            spark.delete([f"offsets/.{manifest.batch}.crc"])  # Hadoop's checksum, of something else
+            spark.write(_path(manifest.batch), manifest.noted.encode())
+            manifest = read_manifest(ours, manifest.batch - 1)
     except CorruptError:
         return  # the batch says so, should it come to need the manifest
 

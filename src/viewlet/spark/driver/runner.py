@@ -100,13 +100,13 @@ class Runner:
     def _before(self, store: Store, batch: int) -> Manifest:
         if self.last is not None and max(self.last.batch, HISTORY) == batch - 1:
             return self.last
-        found = read_manifest(store, batch - 1) if batch > 0 else newest_manifest(store, HISTORY)
-        if found is None:
+        manifest = read_manifest(store, batch - 1) if batch > 0 else newest_manifest(store, HISTORY)
+        if manifest is None:
             raise CorruptError(
                 f"Spark goes on with batch {batch}, but {store.uri} has no state of the batch before it: restore the "
                 f"checkpoint as a whole, or start with a new one"
             )
-        return found
+        return manifest
 
 
 @contextmanager
@@ -130,12 +130,12 @@ def _short_if_stopped() -> Iterator[None]:
 def _done(store: Store, batch: int, offsets: str) -> Manifest | None:
     """What an earlier attempt at this very batch came to; one that is broken, or nobody heard of, is done again."""
     try:
-        found = read_manifest(store, batch)
+        manifest = read_manifest(store, batch)
     except CorruptError:
-        found = None
-    if found is not None and found.offsets == offsets:
-        return found
-    refuse_another_batch(store, batch, offsets, found.offsets if found else None)
+        manifest = None
+    if manifest is not None and manifest.offsets == offsets:
+        return manifest
+    refuse_another_batch(store, batch, offsets, manifest.offsets if manifest else None)
     return None
 
 
@@ -156,12 +156,12 @@ def run_batch(
     seen = before.addresses if before and before.run == works.run.id else {}  # others' cells do not talk to us
     chains = dict(before.cells) if before else {}
     turn = Turn(works, batch, {name: chain.packed() for name, chain in chains.items()}, seen)
-    turn, found = _handed_over(rows, turn) if planned else (turn, _shuffled(rows, turn))
-    for answer in found:
+    turn, answered = _handed_over(rows, turn) if planned else (turn, _shuffled(rows, turn))
+    for answer in answered:
         chains[answer.cell] = chains.get(answer.cell, Chain()).followed(answer.log, answer.snapshot)
-    addresses = {**turn.addresses, **{a.cell: a.address for a in found}}
-    held = {**(before.progress["state_by_cell"] if before else {}), **{a.cell: a.state_bytes for a in found}}
-    progress = _progress(batch, works, found, held, time.monotonic() - started)
+    addresses = {**turn.addresses, **{a.cell: a.address for a in answered}}
+    held = {**(before.progress["state_by_cell"] if before else {}), **{a.cell: a.state_bytes for a in answered}}
+    progress = _progress(batch, works, answered, held, time.monotonic() - started)
     return Manifest(batch, offsets, chains, addresses, progress, works.run.id)
 
 
@@ -182,9 +182,9 @@ def _handed_over(rows: DataFrame, turn: Turn) -> tuple[Turn, list[Answer]]:
         told = apply_handed_over(turn, [Message(*row) for row in rows.collect()])
         lost = [message.part for message in told if message.kind == LOST]
         if not lost:
-            found = answers(list(feed_merge_cells(turn, told)) if turn.works.merge_cells else told)
-            assert found is not None, "each cell was asked once, and what it sent was summed"
-            return turn, found
+            answered = answers(list(feed_merge_cells(turn, told)) if turn.works.merge_cells else told)
+            assert answered is not None, "each cell was asked once, and what it sent was summed"
+            return turn, answered
         turn = turn.without(lost)
     raise Error("cells end again and again in the middle of a batch: has the machine too little memory for them?")
 
@@ -231,13 +231,13 @@ def _consistent(done: DataFrame) -> list[Answer]:
     """
     for _ in range(ATTEMPTS):
         try:
-            found = answers([Message(*row) for row in done.collect()])
+            answered = answers([Message(*row) for row in done.collect()])
         except Exception as error:  # Spark has no type of its own for this one
             if GIVEN_UP not in str(error):
                 raise
             continue
-        if found is not None:
-            return found
+        if answered is not None:
+            return answered
     raise Error("the tasks of a batch were run again and again in the middle of it: are executors dying?")
 
 
@@ -245,23 +245,23 @@ def _consistent(done: DataFrame) -> list[Answer]:
 
 
 def _progress(
-    batch: int, works: Works, found: list[Answer], held: Mapping[str, int], job_seconds: float
+    batch: int, works: Works, answered: list[Answer], held: Mapping[str, int], job_seconds: float
 ) -> dict[str, Any]:
-    cells = [a for a in found if a.cell.startswith("c")]
-    slowest = max((a.seconds for a in found), default=0.0)
+    cells = [a for a in answered if a.cell.startswith("c")]
+    slowest = max((a.seconds for a in answered), default=0.0)
     return {
         "batch": batch,
         "rows": sum(a.rows for a in cells),
         "cells": works.cells,
         "busy_cells": len(cells),
-        "reloaded_cells": sum(a.reloaded for a in found),
+        "reloaded_cells": sum(a.reloaded for a in answered),
         "state_bytes": sum(held.values()),
         "state_by_cell": held,
-        "engine_seconds": sum(a.engine_seconds for a in found),
-        "cell_seconds": sum(a.seconds for a in found),
+        "engine_seconds": sum(a.engine_seconds for a in answered),
+        "cell_seconds": sum(a.seconds for a in answered),
         "slowest_cell_seconds": slowest,
         "shuffle_seconds": job_seconds - slowest,
         "job_seconds": job_seconds,
-        "log_bytes": sum(a.log.file.bytes for a in found),
-        "engine": ", ".join(sorted({a.engine for a in found})),
+        "log_bytes": sum(a.log.file.bytes for a in answered),
+        "engine": ", ".join(sorted({a.engine for a in answered})),
     }

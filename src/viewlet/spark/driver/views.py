@@ -76,10 +76,10 @@ class Views:
         return {name: self._frame(result, files[name]) for name, result in self._pipeline.results.items()}
 
     def _result(self, name: str) -> Result:
-        found = self._pipeline.results.get(name)
-        if found is None:
+        result = self._pipeline.results.get(name)
+        if result is None:
             raise KeyError(f"there is no view {name}; there are: {', '.join(self)}")
-        return found
+        return result
 
     def _frame(self, result: Result, files: list[str]) -> DataFrame:
         """Bases and later changes, summed; a row is as often there as its weights say: groups may look alike."""
@@ -156,14 +156,14 @@ class _Listener(StreamingQueryListener):
 
 def _order(result: Result) -> list[Column]:
     """The columns that the view is ordered by, as Spark says it: it has the same order of texts and of NaN."""
-    found = list[Column]()
+    columns = list[Column]()
     for order in result.order:
         shown = result.column_of(order)
         assert shown is not None, "the pipeline refuses other orders"
         direction = "desc" if order.descending else "asc"
         nulls = "first" if order.nulls_first else "last"
-        found.append(getattr(named(shown.name), f"{direction}_nulls_{nulls}")())
-    return found
+        columns.append(getattr(named(shown.name), f"{direction}_nulls_{nulls}")())
+    return columns
 
 
 def _schema(result: Result) -> T.StructType:

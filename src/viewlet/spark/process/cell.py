@@ -112,19 +112,19 @@ class NativeCell:
 
     def changes(self) -> dict[str, pa.RecordBatch]:
         engine = self._session.engine
-        found = {name: _as(schema, engine.changes(name)) for name, schema in self._watched.items()}
-        return {name: batch for name, batch in found.items() if batch.num_rows} | self._compared.changes()
+        batches = {name: _as(schema, engine.changes(name)) for name, schema in self._watched.items()}
+        return {name: batch for name, batch in batches.items() if batch.num_rows} | self._compared.changes()
 
     def partials(self) -> dict[str, pa.RecordBatch]:
         engine = self._session.engine
-        found = {name: _as(schema, engine.partials(name)) for name, schema in self._views.items()}
-        return {name: batch for name, batch in found.items() if batch.num_rows}
+        batches = {name: _as(schema, engine.partials(name)) for name, schema in self._views.items()}
+        return {name: batch for name, batch in batches.items() if batch.num_rows}
 
     def rows(self, result: str) -> pa.RecordBatch:
-        found = self._session.engine.result(result)
-        if found is None:
+        exported = self._session.engine.result(result)
+        if exported is None:
             return self._compared.rows(result)
-        columns = pa.array(found).flatten()
+        columns = pa.array(exported).flatten()
         ones = pa.repeat(pa.scalar(1, pa.int64()), len(columns[0]))
         return pa.RecordBatch.from_arrays([ones, *columns], schema=self._compared.schema(result))
 
@@ -154,12 +154,12 @@ class Compared:
         self._shown: dict[str, Counter[tuple[Any, ...]]] = {name: Counter() for name in results}
 
     def changes(self) -> dict[str, pa.RecordBatch]:
-        found = {}
+        batches = {}
         for name, before in self._shown.items():
             after = self._shown[name] = self._weights(name)
             if changed := differences(before, after):
-                found[name] = self._batch(name, changed)
-        return found
+                batches[name] = self._batch(name, changed)
+        return batches
 
     def rows(self, result: str) -> pa.RecordBatch:
         return self._batch(result, [(weight, row) for row, weight in self._weights(result).items()])
@@ -198,13 +198,13 @@ class PythonCell:
         return self._compared.rows(result)
 
     def partials(self) -> dict[str, pa.RecordBatch]:
-        found = {}
+        batches = {}
         for name, before in self._entries.items():
             after = self._entries[name] = self._session.engine.entries(name)
             rows = [*_entry_changes(-1, before, after), *_entry_changes(1, after, before)]
             if rows:
-                found[name] = self._partial_batch(name, rows)
-        return found
+                batches[name] = self._partial_batch(name, rows)
+        return batches
 
     def _partial_batch(self, name: str, rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
         kinds = program_kinds(self._program)

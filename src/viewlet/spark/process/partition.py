@@ -22,8 +22,8 @@ def split(batch: pa.RecordBatch, columns: tuple[int, ...], parts: int) -> dict[i
     if not columns or parts == 1:
         return {0: batch} if batch.num_rows else {}
     places = part_of(batch, columns, parts)
-    found = ((part, np.flatnonzero(places == part)) for part in np.unique(places).tolist())
-    return {part: batch.take(pa.array(rows)) for part, rows in found}
+    chosen = ((part, np.flatnonzero(places == part)) for part in np.unique(places).tolist())
+    return {part: batch.take(pa.array(rows)) for part, rows in chosen}
 
 
 def part_of(batch: pa.RecordBatch, columns: tuple[int, ...], parts: int) -> Words:

@@ -27,8 +27,8 @@ class Process:
 
     @property
     def is_alive(self) -> bool:
-        found = _look(self.pid)
-        return found is not None and found.started == self.started
+        status = _look(self.pid)
+        return status is not None and status.started == self.started
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ class _Look:
 def owner() -> Process:
     """Whose end is the end of cells that are opened here: the executor's JVM, or else this process."""
     pid = os.getpid()
-    while (found := _look(pid)) is not None and pid > 1:
-        if found.name == "java":
-            return Process(pid, found.started)
-        pid = found.parent
+    while (status := _look(pid)) is not None and pid > 1:
+        if status.name == "java":
+            return Process(pid, status.started)
+        pid = status.parent
     mine = _look(os.getpid())
     assert mine is not None, "a process finds itself"
     return Process(os.getpid(), mine.started)
@@ -92,8 +92,8 @@ def directory_for(run: str, of: Process) -> Path:
     """Private to the user; one for each run and executor on this machine."""
     mine = Path(tempfile.gettempdir()) / f"viewlet-{os.getuid()}"
     mine.mkdir(mode=PRIVATE, exist_ok=True)
-    found = mine.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
+    status = mine.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077:
         raise Error(f"{mine} must be a directory of this user, closed to others: remove it")
     return mine / f"{run}-{of.pid}"
 

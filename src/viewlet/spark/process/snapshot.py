@@ -50,13 +50,13 @@ class Making:
         if os.waitpid(self.pid, os.WNOHANG) == (0, 0):
             return False, None
         try:
-            found = Snapshot.from_json(json.loads(self.note.read_text()))
+            snapshot = Snapshot.from_json(json.loads(self.note.read_text()))
         except FileNotFoundError:
             say(f"no snapshot of batch {self.version.batch} came about")
             return True, None
         self.note.unlink()
-        whole = all(map(store.has, [found.file, *found.bases.values()]))
-        return True, found if whole else None
+        whole = all(map(store.has, [snapshot.file, *snapshot.bases.values()]))
+        return True, snapshot if whole else None
 
     def stop(self) -> None:
         with suppress(ProcessLookupError):

@@ -143,10 +143,10 @@ class CellProcess:
         """One of a version that does not count in the end is forgotten."""
         if self._making is None:
             return None
-        is_over, found = self._making.taken(self._store)
+        is_over, snapshot = self._making.taken(self._store)
         if is_over:
             self._making = None
-        return found if found is not None and any(found.version == log.version for log in chain.logs) else None
+        return snapshot if snapshot is not None and any(snapshot.version == log.version for log in chain.logs) else None
 
     def _consider_snapshot(self, request: Request, answer: Answer) -> None:
         chain = request.chain.followed(answer.log, answer.snapshot)
@@ -208,5 +208,5 @@ def _parts(wanted: Split, partials: dict[str, pa.RecordBatch]) -> list[Part]:
     if wanted.view not in partials:
         return []
     columns = tuple(place + 1 for place in wanted.partition)
-    found = split(partials[wanted.view], columns, wanted.parts)
-    return [Part(wanted.view, part, bytes(stream(batch.schema, [batch]))) for part, batch in found.items()]
+    batches = split(partials[wanted.view], columns, wanted.parts)
+    return [Part(wanted.view, part, bytes(stream(batch.schema, [batch]))) for part, batch in batches.items()]

@@ -93,10 +93,10 @@ def read_view(spark: SparkSession, path: str) -> DataFrame:
     The DataFrame does not change while the stream goes on. The second compaction from now deletes the files that it
     needs: read it again then, or cache it.
     """
-    found = on_cluster(spark, partial(_look_up, absolute(path)))
-    if found is None:
+    view = on_cluster(spark, partial(_look_up, absolute(path)))
+    if view is None:
         raise Error(f"there is no view in {path}: its sink has not finished a micro-batch yet, or it is elsewhere")
-    schema, directories = found
+    schema, directories = view
     counted = _summed(spark, schema, directories)
     copies = F.explode(F.sequence(F.lit(1).cast("bigint"), WEIGHT)).alias(WEIGHT)
     names = [column(name) for name in counted.drop(WEIGHT).columns]
@@ -148,10 +148,10 @@ def newest_manifest(store: Store) -> ParquetManifest | None:
     if number is None:
         return None
     where = store.path_of(_manifest_path(number))
-    found = store.awaited(_manifest_path(number), partial(_body, where))
-    if found.pop("format") != FORMAT:
+    body = store.awaited(_manifest_path(number), partial(_body, where))
+    if body.pop("format") != FORMAT:
         raise CorruptError(f"{where} has another format than this viewlet reads, {FORMAT}")
-    return ParquetManifest(**{**found, "changes": tuple(found["changes"])})
+    return ParquetManifest(**{**body, "changes": tuple(body["changes"])})
 
 
 def _body(where: str, data: bytes) -> Any:

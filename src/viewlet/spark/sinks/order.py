@@ -39,8 +39,8 @@ def is_held(sink: str, held: Held | None, micro_batch: int, changes: DataFrame) 
 
 def _last_batch(changes: DataFrame) -> int | None:
     row = changes.agg(F.max(BATCH)).first()
-    found: int | None = row[0] if row else None
-    return found
+    batch: int | None = row[0] if row else None
+    return batch
 
 
 def with_own_names(changes: DataFrame) -> DataFrame:

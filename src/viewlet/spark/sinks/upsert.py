@@ -110,8 +110,8 @@ def _lock(cursor: Cursor, name: str) -> None:
 def _kind(cursor: Cursor, table: Identifier) -> str | None:
     """``r`` for an ordinary table, another letter for anything else of this name, None if there is nothing."""
     name = Literal(table.as_string(cursor))
-    found = value(cursor, SQL("SELECT (SELECT relkind::text FROM pg_class WHERE oid = to_regclass({}))").format(name))
-    return None if found is None else str(found)
+    kind = value(cursor, SQL("SELECT (SELECT relkind::text FROM pg_class WHERE oid = to_regclass({}))").format(name))
+    return None if kind is None else str(kind)
 
 
 def _prepare(cursor: Cursor, target: Target, types: dict[str, Composable], *, is_first: bool) -> None:

@@ -164,18 +164,18 @@ def apply_handed_over(turn: Turn, messages: Iterable[Message]) -> list[Message]:
 
 def _by_cell(arrivals: tuple[Arrival, ...], batches: Iterable[pa.RecordBatch]) -> dict[int, list[Arrived]]:
     """Each cell's rows as its relations have them. Of a cell that is only to be opened there are none."""
-    found: dict[int, list[Arrived]] = defaultdict(list)
+    by_cell: dict[int, list[Arrived]] = defaultdict(list)
     for batch in (batch for batch in batches if batch.num_rows):
         copies, ops = _places(batch, "copy"), _places(batch, "op")
         copies.pop(NOBODY, None)
         named = {c: batch.select(arrivals[c].slots).rename_columns(list(arrivals[c].columns)) for c in copies}
         for cell, here in _places(batch, "cell").items():
-            mine = found[cell]
+            mine = by_cell[cell]
             for copy, op in product(copies, ops):
                 rows = _chosen(named[copy], here, copies[copy], ops[op])
                 if rows.num_rows:
                     mine.append(Arrived(arrivals[copy], Rows(arrivals[copy].relation, op, rows)))
-    return found
+    return by_cell
 
 
 def _places(batch: pa.RecordBatch, column: str) -> dict[int, pa.Array | None]:
@@ -282,8 +282,8 @@ def answers(messages: list[Message]) -> list[Answer] | None:
     for message in messages:
         if message.kind == REFUSED:
             raise raised(json.loads(bytes(message.body)))
-    found = {m.name: json.loads(bytes(m.body)) for m in messages if m.kind == ANSWER}
-    given = {name: Answer.from_json(told["answer"]) for name, told in found.items()}
-    sent = {(merge_name(part), name, given[name].log.id) for name, t in found.items() for part in t.get("sent_to", ())}
-    summed = {(name, sender, log) for name, told in found.items() for sender, log in told.get("summed", ())}
+    bodies = {m.name: json.loads(bytes(m.body)) for m in messages if m.kind == ANSWER}
+    given = {name: Answer.from_json(told["answer"]) for name, told in bodies.items()}
+    sent = {(merge_name(part), name, given[name].log.id) for name, t in bodies.items() for part in t.get("sent_to", ())}
+    summed = {(name, sender, log) for name, told in bodies.items() for sender, log in told.get("summed", ())}
     return list(given.values()) if sent == summed else None
