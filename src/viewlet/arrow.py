@@ -165,6 +165,9 @@ def arrow_type(type_: Type) -> pa.DataType:
             return pa.timestamp("us")
         case "VARCHAR":
             return pa.string()
+        case "LIST":
+            assert type_.element is not None
+            return pa.list_(arrow_type(type_.element))
 
 
 def table(result: Result, rows: Iterable[tuple[Any, ...]]) -> pa.Table:

@@ -312,6 +312,8 @@ def _fast_column(v: str, type_: Type, scope: dict[str, Any]) -> tuple[str, str]:
             return f"type({v}) is datetime and {v}.tzinfo is None", f"({v} - MIDNIGHT) // MICROSECOND"
         case "VARCHAR":
             return f"type({v}) is str and {v}.isascii()", v
+        case "LIST":
+            raise NotImplementedError("only views have lists")
 
 
 # -- out ---------------------------------------------------------------------------------------------------------------
@@ -355,6 +357,12 @@ def _scaled(value: Any, type_: Type) -> Decimal:
     return Decimal(unscaled).scaleb(-type_.scale, Context(prec=type_.precision))
 
 
+def _listed(values: Any, type_: Type) -> list[Any]:
+    element = type_.element
+    assert element is not None
+    return [None if v is None else _FROM_SCALAR[element.kind](v, element) for v in values]
+
+
 _FROM_SCALAR: dict[Kind, Callable[[Any, Type], Any]] = {
     "BOOLEAN": lambda v, t: bool(v),
     **dict.fromkeys(BITS, _whole),
@@ -363,4 +371,5 @@ _FROM_SCALAR: dict[Kind, Callable[[Any, Type], Any]] = {
     "DATE": lambda v, t: EPOCH + dt.timedelta(days=v),
     "TIMESTAMP": lambda v, t: MIDNIGHT + dt.timedelta(microseconds=v),
     "VARCHAR": lambda v, t: v,
+    "LIST": _listed,
 }

@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 from viewlet.algebra.query import Query, View
 from viewlet.algebra.rewrite import Step
+from viewlet.algebra.terms import string
 from viewlet.algebra.text import pretty
 from viewlet.engines.native.emit.layout import MapLayout, OrderLayout
 from viewlet.engines.native.emit.program import cpp_source, native
@@ -26,7 +27,7 @@ from viewlet.loops.text import show_block
 from viewlet.program.graph import graph, part_for, views_in
 from viewlet.program.kinds import Unfit
 from viewlet.program.nodes import Graph
-from viewlet.program.text import EVENTS, statement_to_text
+from viewlet.program.text import EVENTS, order_to_text, statement_to_text
 from viewlet.program.trigger import MapDefinition, Program, Result, Statement, Trigger
 
 STAGES = MappingProxyType(
@@ -242,10 +243,15 @@ def _result_lines(result: Result, program: Program) -> Iterator[str]:
         yield f"  {name} := {_defined(q, program, 6 + len(name))}"
     for e in result.extremes:
         yield f"  {e.var} := {e.end} {e.key} of {_defined(e.query, program, 6 + len(e.var))}"
+    for g in result.gathers:
+        joined = "a list" if g.separator is None else f"a text with {string(g.separator).text} between"
+        words = f"{joined} of {'the distinct ' * g.distinct}{g.term.text}"
+        order = ", ".join(map(order_to_text, g.order))
+        yield f"  {g.var} := {words} in {order} of {_defined(g.query, program, 6 + len(g.var))}"
+        yield "    a read sorts it: O(n log n) for the rows of the view together, and no order is kept"
     if result.having is not None:
         yield f"  having {result.having.text}"
-    for o in result.order:
-        yield f"  order{' descending' * o.descending}{' nulls first' * o.nulls_first} by {o.term.text}"
+    yield from (f"  {order_to_text(o)}" for o in result.order)
     if result.is_cut:
         first = "all rows" if result.limit is None else f"the first {result.limit} rows"
         yield f"  {first} after {result.offset}: a read costs {read_cost(result)}"
@@ -330,6 +336,7 @@ def _steps(program: Program) -> list[Step]:
     names = {v.name for v in program.views}
     names |= {f"{r.name}_{name}" for r in program.results for name, _ in r.lookups} | {r.name for r in program.results}
     names |= {f"{r.name}_{e.var}" for r in program.results for e in r.extremes}
+    names |= {f"{r.name}_{g.var}" for r in program.results for g in r.gathers}
     return [step for step in program.trace.steps if step.place.split(" on ")[0] in names]
 
 

@@ -24,6 +24,7 @@ TypeName = Literal[
     "DATE",
     "TIMESTAMP",
     "VARCHAR",
+    "LIST",
 ]
 SIGNED: dict[TypeName, int] = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}  # integers, and their bits
 UNSIGNED: dict[TypeName, int] = {"UTINYINT": 8, "USMALLINT": 16, "UINTEGER": 32}
@@ -32,13 +33,16 @@ BITS = SIGNED | UNSIGNED
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A SQL type; ``precision`` and ``scale`` only for DECIMAL."""
+    """A SQL type; ``precision`` and ``scale`` only for DECIMAL, ``element`` only for LIST, which views alone have."""
 
     kind: TypeName
     precision: int = 0
     scale: int = 0
+    element: Type | None = None
 
     def __str__(self) -> str:
+        if self.element is not None:
+            return f"{self.element}[]"
         return f"DECIMAL({self.precision},{self.scale})" if self.kind == "DECIMAL" else self.kind
 
     @property
@@ -52,6 +56,10 @@ class Type:
 
 BOOLEAN, INTEGER, BIGINT, DOUBLE = Type("BOOLEAN"), Type("INTEGER"), Type("BIGINT"), Type("DOUBLE")
 DATE, TIMESTAMP, VARCHAR = Type("DATE"), Type("TIMESTAMP"), Type("VARCHAR")
+
+
+def list_of(element: Type) -> Type:
+    return Type("LIST", element=element)
 
 
 def decimal(precision: int, scale: int) -> Type:

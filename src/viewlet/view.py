@@ -39,11 +39,15 @@ def _weighed(result: Result, read: Reader) -> Iterator[tuple[int, Row]]:
 
 
 def _counted(weighed: Iterable[tuple[int, Row]]) -> Counter[Row]:
-    """There is one NaN for all, so that rows which have it are equal."""
+    """There is one NaN for all, so that rows which have it are equal. A list is a tuple here: it can be counted."""
     rows: Counter[Row] = Counter()
     for weight, row in weighed:
-        rows[tuple([math.nan if v != v else v for v in row])] += weight
+        rows[tuple([math.nan if v != v else _tuple(v) if type(v) is list else v for v in row])] += weight
     return rows
+
+
+def _tuple(values: list[Any]) -> Row:
+    return tuple([math.nan if v != v else v for v in values])
 
 
 class Owner(Protocol):
@@ -80,7 +84,7 @@ class View:
     # -- rows ----------------------------------------------------------------------------------------------------------
 
     def rows(self) -> list[Row]:
-        """All rows as tuples. A row that is there n times is listed n times."""
+        """All rows as tuples. A row that is there n times is listed n times. A LIST is a list."""
         with self._database._turn.taken():
             return self._rows()
 
@@ -101,7 +105,7 @@ class View:
         return polars.from_arrow(self.arrow())
 
     def weights(self) -> Counter[Row]:
-        """Each row, and how often it is there."""
+        """Each row, and how often it is there. A LIST is a tuple."""
         with self._database._turn.taken():
             return self._weights()
 

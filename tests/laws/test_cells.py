@@ -173,6 +173,9 @@ VIEWS = {
     "MIN and MAX": "SELECT a, MIN(p), MAX(s), COUNT(*) FROM r GROUP BY a",
     "MIN and MAX of all": "SELECT MIN(x), MAX(d) FROM t",
     "MAX of all": "SELECT MAX(p) FROM r",
+    "texts of a join": "SELECT r.a, STRING_AGG(q.b, ',' ORDER BY r.p, q.b), MAX(q.b) FROM r, q WHERE r.k = q.k "
+    "GROUP BY r.a",
+    "lists of all": "SELECT LIST(x ORDER BY d, x), LIST(DISTINCT k ORDER BY k) FROM t",
     "HAVING": "SELECT a, SUM(p) FROM r GROUP BY a HAVING COUNT(*) > 1 AND SUM(k) > 0",
     "HAVING of another stream": "SELECT a, SUM(p) FROM r GROUP BY a HAVING COUNT(*) < (SELECT COUNT(*) FROM q)",
     "AVG": "SELECT s, AVG(p), AVG(a) FROM r GROUP BY s",

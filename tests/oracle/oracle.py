@@ -97,17 +97,21 @@ def _exact_part(value: object) -> object:
             return "a double"
         case int() | Decimal() | Fraction():
             return Fraction(value)
+        case list():
+            return tuple(_exact_part(v) for v in value)
         case _:
             return (type(value).__name__, value)
 
 
 def _close(mine: Row, other: Row) -> bool:
     """Of two rows of one class only the doubles can differ."""
-    return all(
-        math.isclose(x, y, rel_tol=RELATIVE, abs_tol=0.0)
-        for x, y in zip(mine, other, strict=True)
-        if isinstance(x, float) and isinstance(y, float)
-    )
+    return all(_close_values(x, y) for x, y in zip(mine, other, strict=True))
+
+
+def _close_values(x: object, y: object) -> bool:
+    if isinstance(x, list) and isinstance(y, list):
+        return _close(tuple(x), tuple(y))
+    return not (isinstance(x, float) and isinstance(y, float)) or math.isclose(x, y, rel_tol=RELATIVE, abs_tol=0.0)
 
 
 def _order(row: Row) -> tuple[tuple[str, object], ...]:
@@ -121,6 +125,8 @@ def _order_value(value: object) -> tuple[str, object]:
             return ("", 0)
         case int() | float() | Decimal() | Fraction():
             return ("number", value)
+        case list():
+            return ("list", [_order_value(v) for v in value])
         case _:
             return (type(value).__name__, value)
 

@@ -120,6 +120,7 @@ def _over(result: Result, rewritten: Callable[[Query], Query], whole: bool) -> R
         rows=None if result.rows is None else rewritten(result.rows),
         lookups=tuple((var, rewritten(q)) for var, q in result.lookups),
         extremes=tuple(replace(e, query=rewritten(e.query)) for e in result.extremes),
+        gathers=tuple(replace(g, query=rewritten(g.query)) for g in result.gathers),
     )
     return after if whole else replace(after, columns=(), having=None, order=(), limit=None, offset=0)
 

@@ -63,12 +63,14 @@ def _summed(result: Result) -> str:
     parts = [] if result.rows is None else ["row counts"]
     parts += [var for var, _ in result.lookups]
     parts += [f"the counts under {e.var}" for e in result.extremes]
+    parts += [f"the counts under {g.var}" for g in result.gathers]
     return ", ".join(parts)
 
 
 def _finished(result: Result) -> str:
     parts = [] if result.rows is None else ["which rows there are"]
     parts += [f"{e.var} (the {e.end})" for e in result.extremes]
+    parts += [g.var for g in result.gathers]
     parts += ["HAVING"] if result.having is not None else []
     parts += ["which rows come first"] if result.is_cut else []
     return ", ".join([*parts, "the columns"])

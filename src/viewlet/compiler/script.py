@@ -156,7 +156,11 @@ def _root(compilation: Compilation, result: Result) -> Result:
         replace(e, query=root(f"{result.name}_{e.var}", e.query, f"the values of a MIN or MAX of {result.name}"))
         for e in result.extremes
     )
-    return replace(result, rows=rows, lookups=lookups, extremes=extremes)
+    gathers = tuple(
+        replace(g, query=root(f"{result.name}_{g.var}", g.query, f"the values of a list of {result.name}"))
+        for g in result.gathers
+    )
+    return replace(result, rows=rows, lookups=lookups, extremes=extremes, gathers=gathers)
 
 
 def _triggers(compilation: Compilation) -> tuple[Trigger, ...]:

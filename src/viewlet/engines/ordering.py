@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterable, Iterator
 from functools import cmp_to_key, partial
 
@@ -35,8 +36,15 @@ def shown_count(result: Result, rows: int) -> int:
 
 
 def after(value: Scalar) -> tuple[bool, Scalar]:
-    """NaN is the greatest number; texts go by code points, as their UTF-8 bytes do."""
+    """NaN is the greatest number, and NULL the greatest of a list; texts go by code points, as their UTF-8 bytes do."""
+    if isinstance(value, tuple):
+        value = tuple([(v is None, after(v)) for v in value])
     return value != value, value
+
+
+def one_nan(value: Scalar) -> Scalar:
+    """NaN equals NaN as a key of the native engine, and only the very same one does here."""
+    return math.nan if value != value else value  # type: ignore[return-value]  # a NaN is no rational number
 
 
 def _cut(result: Result, rows: Iterable[Weighed]) -> Iterator[Weighed]:

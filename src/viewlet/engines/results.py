@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 
 from viewlet.algebra.evaluate import Env, Key, Reader, evaluate, plan, scalar
 from viewlet.algebra.query import View, outputs
 from viewlet.algebra.terms import Scalar, Var, evaluate_term, exact
-from viewlet.engines.ordering import after, in_order, shown_count
+from viewlet.engines.gathered import gathered
+from viewlet.engines.ordering import after, in_order, one_nan, shown_count
 from viewlet.errors import OutOfRangeError
 from viewlet.program.trigger import Extreme, Result, ResultColumn
 
@@ -33,11 +33,12 @@ def row_count(result: Result, read: Reader) -> int:
 
 
 def _agrees(env: Env, key: Mapping[str, Scalar]) -> bool:
-    return all(_one_nan(env[name]) is _one_nan(value) or env[name] == value for name, value in key.items())
+    return all(one_nan(env[name]) is one_nan(value) or env[name] == value for name, value in key.items())
 
 
 def _environments(result: Result, read: Reader, key: Mapping[str, Scalar]) -> Iterator[tuple[int, Env]]:
     ends = [(e.var, _ends(e, read, key)) for e in result.extremes]
+    ends += [(g.var, gathered(g, read, key, _key_names(result))) for g in result.gathers]
     for weight, env in _keys(result, read, key):
         env |= {name: scalar(q, frozenset(env))(env, read) for name, q in result.lookups}
         for name, end in ends:
@@ -61,12 +62,16 @@ def _keys(result: Result, read: Reader, key: Mapping[str, Scalar]) -> Iterator[t
 
 def key_columns(result: Result) -> tuple[ResultColumn, ...]:
     """The columns that are key variables themselves, first ones where a variable is shown twice."""
-    keys = frozenset() if result.rows is None else outputs(result.rows)
+    keys = _key_names(result)
     shown: dict[str, ResultColumn] = {}
     for column in result.columns:
         if isinstance(column.term, Var) and column.term.name in keys:
             shown.setdefault(column.term.name, column)
     return tuple(shown.values())
+
+
+def _key_names(result: Result) -> frozenset[str]:
+    return frozenset() if result.rows is None else outputs(result.rows)
 
 
 def _ends(extreme: Extreme, read: Reader, key: Mapping[str, Scalar]) -> Callable[[Env], Scalar]:
@@ -75,14 +80,9 @@ def _ends(extreme: Extreme, read: Reader, key: Mapping[str, Scalar]) -> Callable
     better = max if extreme.end == "greatest" else min
     ends: dict[Key, Scalar] = {}
     for (value, *group), _ in evaluate(extreme.query, read, (extreme.key, *names), key).items():
-        same = tuple(map(_one_nan, group))
+        same = tuple(map(one_nan, group))
         ends[same] = better(ends.get(same, value), value, key=after)
-    return lambda env: ends.get(tuple([_one_nan(env[n]) for n in names]))
-
-
-def _one_nan(value: Scalar) -> Scalar:
-    """NaN equals NaN as a key of the native engine, and only the very same one does here."""
-    return math.nan if value != value else value  # type: ignore[return-value]  # a NaN is no rational number
+    return lambda env: ends.get(tuple([one_nan(env[n]) for n in names]))
 
 
 def _columns(result: Result, env: Env) -> Key:

@@ -73,6 +73,8 @@ def column_kind(type_: Type) -> Kind:
             return BOOLEAN
         case "VARCHAR":
             return TEXT
+        case "LIST":
+            raise Unfit("a list has no kind: it is put together where it is read")
         case "DOUBLE":
             return DOUBLE
         case "TINYINT" | "UTINYINT":

@@ -25,6 +25,7 @@ from viewlet.program.trigger import (
     End,
     Event,
     Extreme,
+    Gather,
     MapDefinition,
     Order,
     Program,
@@ -33,7 +34,7 @@ from viewlet.program.trigger import (
     Statement,
     Trigger,
 )
-from viewlet.schema import Column, Relation, Type, TypeName
+from viewlet.schema import Column, Relation, Type, TypeName, decimal, list_of
 
 T = TypeVar("T")
 
@@ -133,18 +134,29 @@ def _result_lines(r: Result) -> Iterator[str]:
     for e in r.extremes:
         start = f"extreme {e.var} := {e.end} {e.key} of"
         yield start + _after(e.query, len(start), 2)
+    yield from map(_gather, r.gathers)
     if r.having is not None:
         yield f"having {r.having.text}"
     if not r.distinct:
         yield "as often as counted"
-    for o in r.order:
-        yield f"order{' descending' * o.descending}{' nulls first' * o.nulls_first} by {o.term.text}"
+    yield from map(order_to_text, r.order)
     if r.limit is not None:
         yield f"limit {r.limit}"
     if r.offset:
         yield f"offset {r.offset}"
     if r.sql:
         yield f"sql {string(r.sql).text}"
+
+
+def _gather(g: Gather) -> str:
+    parts = [f"gather {g.var} := {g.term.text}", *["distinct"] * g.distinct]
+    parts += [] if g.separator is None else [f"separated by {string(g.separator).text}"]
+    start = " ".join([*parts, *map(order_to_text, g.order), "of"])
+    return start + _after(g.query, len(start), 2)
+
+
+def order_to_text(o: Order) -> str:
+    return f"order{' descending' * o.descending}{' nulls first' * o.nulls_first} by {o.term.text}"
 
 
 # -- from text ---------------------------------------------------------------------------------------------------------
@@ -232,7 +244,8 @@ class ProgramReader(Reader):
     def type(self) -> Type:
         for kind in get_args(TypeName):
             if self.take(kind):
-                return Type(kind, *(self.listed(self.whole, "(", ")") if kind == "DECIMAL" else ()))
+                plain = decimal(*self.listed(self.whole, "(", ")")) if kind == "DECIMAL" else Type(kind)
+                return list_of(plain) if self.take("[", "]") else plain
         self.fail(f"expected a type, one of {', '.join(get_args(TypeName))}")
 
     # -- views and triggers --------------------------------------------------------------------------------------------
@@ -294,21 +307,22 @@ class ProgramReader(Reader):
         rows = self.rows()
         lookups = tuple(self.while_next(("lookup",), self.lookup))
         extremes = tuple(self.while_next(("extreme",), self.extreme))
+        gathers = tuple(self.while_next(("gather",), self.gather))
         having = self.line(self.term) if self.take("having") else None
         distinct = not self.take("as", "often", "as", "counted", ";")
-        order = tuple(self.while_next(("order",), self.order))
+        order = tuple(self.while_next(("order",), lambda: self.line(self.order)))
         limit = self.line(self.whole) if self.take("limit") else None
         offset = self.line(self.whole) if self.take("offset") else 0
         sql = self.optional_string("sql")
         self.expect("}")
-        return Result(name, columns, rows, lookups, having, distinct, sql, extremes, order, limit, offset)
+        return Result(name, columns, rows, lookups, having, distinct, sql, extremes, order, limit, offset, gathers)
 
     def order(self) -> Order:
-        """``order descending nulls first by x;``"""
+        """``order descending nulls first by x``"""
         self.expect("order")
         descending, nulls_first = self.take("descending"), self.take("nulls", "first")
         self.expect("by")
-        return Order(self.line(self.term), descending, nulls_first)
+        return Order(self.term(), descending, nulls_first)
 
     def result_column(self) -> ResultColumn:
         self.expect("column")
@@ -339,3 +353,14 @@ class ProgramReader(Reader):
         key = self.name()
         self.expect("of")
         return Extreme(name, end, key, self.line(self.query))
+
+    def gather(self) -> Gather:
+        """``gather l := x distinct separated by ',' order descending by y of Q;``"""
+        self.expect("gather")
+        name = self.name()
+        self.expect(":=")
+        term, distinct = self.term(), self.take("distinct")
+        separator = self.string() if self.take("separated", "by") else None
+        order = tuple(self.while_next(("order",), self.order))
+        self.expect("of")
+        return Gather(name, term, order, self.line(self.query), separator, distinct)

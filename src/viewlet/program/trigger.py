@@ -131,19 +131,37 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
+class Gather:
+    """SQL's LIST and STRING_AGG at the top of a view: ``var`` is all that ``term`` is in a row's group, in ``order``.
+
+    ``query`` gives some of the result's key variables and further ones, which ``term`` and ``order`` are over. Its
+    multiplicities count how often a value is there; ``distinct``: it counts once. A ``separator`` makes one text of
+    texts, and without one they are a list. ``var`` is NULL where the group has no entry.
+    An insert or delete changes only the count; a read sorts the group.
+    """
+
+    var: str
+    term: Term
+    order: tuple[Order, ...]
+    query: Query
+    separator: str | None = None
+    distinct: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """How the rows of a SQL view are read off its ring-valued maps: what is not linear at the top happens here.
 
     ``rows`` enumerates the row keys (its outputs, which are variables of the terms); its multiplicity counts the
     underlying rows, and a key is there while that is not 0. ``rows`` is None for an aggregate without GROUP BY: exactly
     one row. ``lookups`` give further variables: the multiplicity of a closed query at the row's key (0 where absent);
-    the outputs of each are among the key variables. ``extremes`` give more. ``having``, if any, must be TRUE.
-    ``distinct``: a key is one row; else it is as many rows as its multiplicity.
+    the outputs of each are among the key variables. ``extremes`` and ``gathers`` give more. ``having``, if any,
+    must be TRUE. ``distinct``: a key is one row; else it is as many rows as its multiplicity.
 
     ``order`` is how rows follow one another. Rows that agree in all of its terms are equal rows, so that the first
     ``limit`` after ``offset`` rows are a function of the data.
 
-    Before compilation ``rows``, ``lookups`` and ``extremes`` hold definitions, after it reads of views.
+    Before compilation ``rows``, ``lookups``, ``extremes`` and ``gathers`` hold definitions, after it reads of views.
     """
 
     name: str
@@ -157,6 +175,7 @@ class Result:
     order: tuple[Order, ...] = ()
     limit: int | None = None
     offset: int = 0
+    gathers: tuple[Gather, ...] = ()
 
     @property
     def is_cut(self) -> bool:
@@ -171,7 +190,8 @@ class Result:
     def reads(self) -> tuple[Query, ...]:
         """Every query that a row is read off."""
         rows = () if self.rows is None else (self.rows,)
-        return (*rows, *(q for _, q in self.lookups), *(e.query for e in self.extremes))
+        ends = (*(e.query for e in self.extremes), *(g.query for g in self.gathers))
+        return (*rows, *(q for _, q in self.lookups), *ends)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from viewlet.algebra.query import Delta, Query, View, atoms, inputs, outputs
 from viewlet.algebra.terms import free
 from viewlet.algebra.verify import VerifyError, verify
-from viewlet.program.trigger import Event, Extreme, MapDefinition, Program, Result, Statement, Trigger
+from viewlet.program.trigger import Event, Extreme, Gather, MapDefinition, Program, Result, Statement, Trigger
 
 
 def verify_program(program: Program) -> None:
@@ -82,7 +82,10 @@ def _verify_result(result: Result, program: Program) -> None:
     for extreme in result.extremes:
         _verify_extreme(extreme, earlier, f"{where}, {extreme.end} {extreme.var}", program)
         earlier |= {extreme.var}
-    variables = (*(name for name, _ in result.lookups), *(extreme.var for extreme in result.extremes))
+    for gather in result.gathers:
+        _verify_gather(gather, f"{where}, gather {gather.var}", program)
+    ends = (*(e.var for e in result.extremes), *(g.var for g in result.gathers))
+    variables = (*(name for name, _ in result.lookups), *ends)
     _distinct(f"{where}: variable", (*keys, *variables))
     known = keys | set(variables)
     for column in result.columns:
@@ -103,6 +106,14 @@ def _verify_extreme(extreme: Extreme, keys: frozenset[str], where: str, program:
     _within(where, outputs(extreme.query) - {extreme.key}, keys)
     if extreme.key in keys:
         raise VerifyError(f"{where}: {extreme.key} is a key of the row, which has one value of it")
+
+
+def _verify_gather(gather: Gather, where: str, program: Program) -> None:
+    """The query gives what the values and their order are computed from."""
+    verify(gather.query, "statement", where=where)
+    _verify_reads(gather.query, where, program)
+    for term in (gather.term, *(order.term for order in gather.order)):
+        _within(where, free(term), outputs(gather.query))
 
 
 def _verify_reads(q: Query, where: str, program: Program) -> None:

@@ -121,6 +121,8 @@ def _check_types(result: Result) -> None:
     for column in result.columns:
         if column.name in ("batch", "weight"):
             raise Error(f"{result.name} has a column {column.name}, as its changes have: rename it with AS")
+        if column.type.kind == "LIST":
+            raise Error(f"{result.name}.{column.name} is a list, which no view on Spark can have: write STRING_AGG")
         if column.type.precision > WIDEST_DECIMAL:
             raise Error(
                 f"{result.name}.{column.name} is {column.type}, wider than Spark's DECIMAL(38): cast it in the view"

@@ -25,7 +25,11 @@ def meant(node: exp.Column, scope: Scope) -> Expr | None:
     place = next((i for i, (name, _) in enumerate(aliases) if name == node.name.lower()), None)
     if place is None or node.table:
         return None
-    return expression(aliases[place][1], replace(scope, aliases=aliases[:place]))
+    item = expression(aliases[place][1], replace(scope, aliases=aliases[:place]))
+    if item.type is not None and item.type.kind == "LIST":
+        hint = "select the list as it is, and compute from it when you read"
+        raise scope.session.source.unsupported(node, f"the list {node.name} inside an expression", hint)
+    return item
 
 
 def seeing(scope: Scope, aliases: Aliases) -> Scope:

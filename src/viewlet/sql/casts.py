@@ -54,6 +54,13 @@ def _cast(node: exp.Expr, scope: Scope) -> Expr:
     return retagged(_Cast(node, scope, "try_" if trying else "", inner, target).converted())
 
 
+def as_text(node: exp.Expr, scope: Scope, inner: Expr) -> Expr:
+    """A value of any type as SQL shows it; ``node`` is where a text is wanted."""
+    if inner.type in (None, VARCHAR):
+        return convert(inner, VARCHAR)
+    return _Cast(node, scope, "", replace(inner, type=shown(inner.type)), VARCHAR).shown()
+
+
 def _moment(node: exp.Expr, scope: Scope, target: Type) -> Expr:
     text = node.this.this
     read = date_literal if target == DATE else timestamp_literal

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from viewlet.algebra.query import Bind, Compare, Exists, Query, Value, join, outputs, rename, sum_, union
 from viewlet.algebra.terms import NULL, ZERO_TERM, Term, Var, number, op
-from viewlet.program.trigger import End, Extreme
+from viewlet.program.trigger import End, Extreme, Gather
 from viewlet.schema import BIGINT
 from viewlet.sql.expr import Expr, rounded, variable
 from viewlet.sql.scope import Names
@@ -17,7 +17,8 @@ from viewlet.sql.scope import Names
 class Grouping:
     """The product that is aggregated and what it is grouped by; ``lookups`` collects the sums asked for.
 
-    ``at_top`` of a view MIN and MAX are not sums but ``extremes``, which a reader of the view finds. Elsewhere a value
+    ``at_top`` of a view MIN and MAX are not sums but ``extremes``, which a reader of the view finds, and lists are
+    ``gathers``, by themselves without a name. Elsewhere a value
     that is no number is one of the ``picks``: a factor that gives its variable one value. A ``sparse`` group may be
     without rows. The groups ``always`` are there even then. ``sets`` are the products of the other grouping sets.
     """
@@ -32,6 +33,7 @@ class Grouping:
     always: tuple[Query, ...] = ()
     lookups: dict[Query, str] = field(default_factory=dict)
     extremes: dict[tuple[End, Query], Extreme] = field(default_factory=dict)
+    gathers: dict[Gather, Gather] = field(default_factory=dict)
     picks: dict[Query, str] = field(default_factory=dict)
     values: dict[tuple[Query, Term], tuple[str, Query]] = field(default_factory=dict)
 
@@ -94,6 +96,12 @@ class Grouping:
                 nested = sum_(self.keys, join(*last, Value(Var(value))))
                 self.lookups[nested] = self.extremes[end, counted].var
         return self.extremes[end, counted].var
+
+    def gather(self, gather: Gather, name: str) -> str:
+        """The variable for a list; equal ones share it."""
+        if gather not in self.gathers:
+            self.gathers[gather] = replace(gather, var=self.names.fresh(name))
+        return self.gathers[gather].var
 
     def pick(self, end: End, argument: Expr, name: str) -> str:
         """The same for values of any type: the variable is a key, and NULL where the group has no value."""

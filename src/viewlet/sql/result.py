@@ -63,6 +63,7 @@ def _linear(session: Session, tree: exp.Expr) -> Translated | None:
         lookups,
         parts.having.term if parts.having is not None else None,
         extremes=tuple(parts.grouping.extremes.values()),
+        gathers=tuple(parts.grouping.gathers.values()),
     )
     return result, parts.columns
 

@@ -159,7 +159,9 @@ class Scope:
 
     def aggregate(self, node: exp.AggFunc, condition: exp.Expr | None = None) -> Expr:
         hint = "aggregates stand in SELECT and HAVING, not inside one another; else write a subquery: (SELECT …)"
-        raise self.session.source.error(node, f"{node.key.upper()} cannot stand here", hint)
+        written = self.session.source.called(node)
+        name = node.key if written is None else written.text
+        raise self.session.source.error(node, f"{name.upper()} cannot stand here", hint)
 
     def grouping_bits(self, node: exp.Expr) -> Expr:
         hint = "GROUPING stands in SELECT and HAVING of a query with GROUP BY"

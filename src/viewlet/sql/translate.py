@@ -11,6 +11,7 @@ from viewlet.sql import (  # noqa: F401  their rules register themselves
     functions_number,
     functions_text,
     functions_time,
+    gathers,
     like,
     moments,
     picks,

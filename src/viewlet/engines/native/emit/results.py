@@ -30,6 +30,9 @@ def plan_reader(triggers: Triggers, result: Result) -> None:
 
 
 def is_one_pass(result: Result) -> bool:
+    """Lists are put together outside."""
+    if result.gathers:
+        return False
     return result.rows is None or isinstance(result.rows, View)
 
 
@@ -54,7 +57,7 @@ def reader(triggers: Triggers, result: Result) -> Code | None:
 def _is_looked_up(triggers: Triggers, result: Result) -> bool:
     """Only the program itself knows the ends of its maps without a scan; other rows are found from outside."""
     has_keys = isinstance(result.rows, View) and not triggers.layout[result.rows.name][0].is_single
-    return has_keys and bool(result.extremes)
+    return has_keys and is_one_pass(result) and bool(result.extremes)
 
 
 def reader_of_one(triggers: Triggers, result: Result) -> tuple[str, Code] | None:
