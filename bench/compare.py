@@ -70,8 +70,8 @@ def only_in_one(before: Results, after: Results) -> tuple[int, int]:
     return len(old.keys() - new.keys()), len(new.keys() - old.keys())
 
 
-def _by_key(found: Iterable[Measurement]) -> dict[Identity, Measurement]:
-    return {identity(m): m for m in found if not is_printed(m) and m.experiment != SAME_POINT}
+def _by_key(measurements: Iterable[Measurement]) -> dict[Identity, Measurement]:
+    return {identity(m): m for m in measurements if not is_printed(m) and m.experiment != SAME_POINT}
 
 
 # -- shown -------------------------------------------------------------------------------------------------------------
@@ -110,11 +110,11 @@ def _cells(change: Change) -> list[Text]:
     return list(map(Text, words))
 
 
-def _value(found: Measurement) -> str:
-    if found.value is None:
-        return found.outcome
-    noise = f" ({percent(found.noise)})" if found.repetitions > 1 else ""
-    return f"{amount(found.value, found.unit)}{'†' * is_cut(found)} {found.unit}{noise}"
+def _value(measurement: Measurement) -> str:
+    if measurement.value is None:
+        return measurement.outcome
+    noise = f" ({percent(measurement.noise)})" if measurement.repetitions > 1 else ""
+    return f"{amount(measurement.value, measurement.unit)}{'†' * is_cut(measurement)} {measurement.unit}{noise}"
 
 
 def _warnings(before: About, after: About) -> list[str]:

@@ -115,7 +115,7 @@ class About:
             commit=_commit(),
             seed=SEED,
             python=platform.python_version(),
-            versions={name: found for name in PACKAGES if (found := _version(name))},
+            versions={name: number for name in PACKAGES if (number := _version(name))},
             machine=Machine.here(),
             load_before=round(os.getloadavg()[0], 2),
         )
@@ -129,8 +129,8 @@ class Results:
     grids: list[Grid] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # deviations from the paper and their reasons, limits of the run
 
-    def add(self, found: Iterable[Measurement | Series | Grid | str]) -> None:
-        for item in found:
+    def add(self, items: Iterable[Measurement | Series | Grid | str]) -> None:
+        for item in items:
             match item:
                 case Measurement():
                     self.measurements.append(item)
@@ -186,11 +186,11 @@ def _processor() -> str:
 
 
 def _compiler() -> str:
-    found = find_compiler()
-    if found is None:
+    compiler = find_compiler()
+    if compiler is None:
         return "none"
-    told = subprocess.run([*found.command, "--version"], capture_output=True, text=True, check=False).stdout
-    return told.splitlines()[0] if told else found.command[0]
+    told = subprocess.run([*compiler.command, "--version"], capture_output=True, text=True, check=False).stdout
+    return told.splitlines()[0] if told else compiler.command[0]
 
 
 def _commit() -> str:

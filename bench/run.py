@@ -95,9 +95,9 @@ def _run_suite(name: str, suite: Suite, settings: Settings, results: Results, pr
     task = progress.add_task(f"{name}: starting", total=None)
     say = _sayer(name, task, progress)
     try:
-        for found in suite(settings, say):
-            results.add([found])
-            if told := line(found):
+        for item in suite(settings, say):
+            results.add([item])
+            if told := line(item):
                 _print(progress.console, f"{name}: {told}")
     except WrongAnswerError as wrong:
         results.add([f"{WRONG}: {wrong}. The run ended there."])
@@ -147,23 +147,23 @@ def _print(console: Console, text: str, style: str = "") -> None:
     console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
-def line(found: Found) -> str:
+def line(item: Found) -> str:
     """What was found, for a person who waits; curves are for the report."""
-    match found:
+    match item:
         case Measurement():
-            return f"{found.experiment}, {found.query}, {name_with_freshness(found)}: {_value(found)}"
+            return f"{item.experiment}, {item.query}, {name_with_freshness(item)}: {_value(item)}"
         case Grid():
-            return f"{found.experiment}: {found.title}"
+            return f"{item.experiment}: {item.title}"
         case Series():
             return ""
         case str():
-            return f"note: {found}"
+            return f"note: {item}"
 
 
-def _value(found: Measurement) -> str:
-    if found.outcome != "measured":
-        return f"{found.outcome}: {found.note}"
-    told = [f"{amount(found.value, found.unit)} {found.unit}"]
-    told += [f"noise {percent(found.noise)}"] * (found.repetitions > 1)
-    told += [f"stopped at {percent(found.reached)} of the stream"] * is_cut(found)
+def _value(measurement: Measurement) -> str:
+    if measurement.outcome != "measured":
+        return f"{measurement.outcome}: {measurement.note}"
+    told = [f"{amount(measurement.value, measurement.unit)} {measurement.unit}"]
+    told += [f"noise {percent(measurement.noise)}"] * (measurement.repetitions > 1)
+    told += [f"stopped at {percent(measurement.reached)} of the stream"] * is_cut(measurement)
     return ", ".join(told)

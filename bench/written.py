@@ -50,9 +50,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--write", type=Path, help="a page with the marks between which the table goes")
     options = parser.parse_args(arguments)
     measured = []
-    for found in _all(options.suites):
-        print(found.row(), flush=True)
-        measured.append(found)
+    for compiled in _all(options.suites):
+        print(compiled.row(), flush=True)
+        measured.append(compiled)
     if options.write is not None:
         _write(options.write, measured)
     slow = [m for m in measured if m.seconds > MOST_SECONDS or m.megabytes > MOST_MEGABYTES]

@@ -77,12 +77,12 @@ def _json(results: dict[str, Results]) -> dict[str, object]:
     }
 
 
-def _entry(found: Measured | str) -> dict[str, object]:
-    if isinstance(found, str):
-        return {"skipped": found}
-    kept = [asdict(k) for k in found.kept]
-    rows = {"rows": len(found.rows), "checksum": checksum(found.rows)}
-    return {"events": found.events, "seconds": found.seconds, "rate": found.rate, "view": rows, "maps": kept}
+def _entry(measured: Measured | str) -> dict[str, object]:
+    if isinstance(measured, str):
+        return {"skipped": measured}
+    kept = [asdict(k) for k in measured.kept]
+    rows = {"rows": len(measured.rows), "checksum": checksum(measured.rows)}
+    return {"events": measured.events, "seconds": measured.seconds, "rate": measured.rate, "view": rows, "maps": kept}
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:

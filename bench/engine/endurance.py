@@ -115,7 +115,7 @@ def _worst_error(rows: list[tuple[int, float, int]], left: pa.Table) -> float:
     prices: defaultdict[int, list[float]] = defaultdict(list)
     for broker, price in zip(left["broker_id"].to_pylist(), left["price"].to_pylist(), strict=True):
         prices[broker].append(price)
-    if {broker: n for broker, _, n in rows} != {broker: len(found) for broker, found in prices.items()}:
+    if {broker: n for broker, _, n in rows} != {broker: len(each) for broker, each in prices.items()}:
         raise WrongAnswerError("the counts are not those of the rows")
     worst = max(abs(total - math.fsum(prices[broker])) / abs(math.fsum(prices[broker])) for broker, total, _ in rows)
     if worst > 1e-15:

@@ -30,10 +30,10 @@ Python tier and DuckDB (which evaluates anew after each event): from the steady 
 Interpreter: the same with a {SHRUNK}th of the live rows."""
 
 
-def line(found: Measured | str) -> str:
-    if isinstance(found, str):
-        return f"skipped: {found}"
-    return f"{rate(found.rate):>8}/s over {found.events:,} events, {len(found.rows):,} rows right"
+def line(measured: Measured | str) -> str:
+    if isinstance(measured, str):
+        return f"skipped: {measured}"
+    return f"{rate(measured.rate):>8}/s over {measured.events:,} events, {len(measured.rows):,} rows right"
 
 
 def rate(events_a_second: float) -> str:
@@ -48,7 +48,7 @@ def show(results: dict[str, Results], console: Console) -> None:
     _rates(results, console)
     _memory(results, console)
     console.print(NOTES, highlight=False)
-    reasons = {f"{who}: {found}" for row in results.values() for who, found in row.items() if isinstance(found, str)}
+    reasons = {f"{who}: {why}" for row in results.values() for who, why in row.items() if isinstance(why, str)}
     for reason in sorted(reasons):
         console.print(f"skipped — {reason}", highlight=False)
 
@@ -64,8 +64,8 @@ def _rates(results: dict[str, Results], console: Console) -> None:
     for query, row in results.items():
         cells = [query]
         for who in present:
-            found = row.get(who, "")
-            cells.append("–" if isinstance(found, str) else rate(found.rate))
+            measured = row.get(who, "")
+            cells.append("–" if isinstance(measured, str) else rate(measured.rate))
             if who == NATIVE:
                 cells.append(_ratio(row))
         table.add_row(*cells)
@@ -85,14 +85,20 @@ def _memory(results: dict[str, Results], console: Console) -> None:
     table.title = "memory at the end of the stream; native Arrow: with base tables and texts"
     for query, row in results.items():
         for who in (BOUND, NATIVE, WITH_TABLES):
-            found = row.get(who)
-            if isinstance(found, Measured):
-                largest = max(found.kept, key=lambda kept: kept.bytes)
-                megabytes = sum(kept.bytes for kept in found.kept) / 1e6
+            measured = row.get(who)
+            if isinstance(measured, Measured):
+                largest = max(measured.kept, key=lambda kept: kept.bytes)
+                megabytes = sum(kept.bytes for kept in measured.kept) / 1e6
                 each = f"{largest.bytes / max(largest.entries, 1):.0f}"
                 title = HEADINGS[who].replace("\n", " ")
                 table.add_row(
-                    query, title, str(len(found.kept)), f"{megabytes:.1f}", largest.name, f"{largest.entries:,}", each
+                    query,
+                    title,
+                    str(len(measured.kept)),
+                    f"{megabytes:.1f}",
+                    largest.name,
+                    f"{largest.entries:,}",
+                    each,
                 )
     if table.row_count:
         console.print(table)

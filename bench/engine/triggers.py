@@ -113,7 +113,7 @@ class AtWork:
 
     def entries(self) -> dict[str, Entries]:
         """What every view holds."""
-        found = {}
+        by_view = {}
         for place, name in enumerate(_listed(self._library.bench_view)):
             count = self._library.bench_size(self._harness, place)
             if count < 0:
@@ -121,8 +121,8 @@ class AtWork:
             width = self._library.bench_width(place)
             entries = Entries(count, np.zeros(count * width + 1, np.uint64), np.zeros(2 * count + 2, np.uint64))
             self._library.bench_take(self._harness, place, entries.cells.ctypes.data, entries.sums.ctypes.data)
-            found[name] = entries
-        return found
+            by_view[name] = entries
+        return by_view
 
     def adopt(self, views: Mapping[str, Entries]) -> None:
         """Take over what the views of another program held; an entry that is there already gets more."""

@@ -52,8 +52,8 @@ class Workload:
         if not self.static_tables:
             return {}
         with self.opened("python", strategy=strategy) as db:
-            found = {view.name: dict(db.engine.entries(view.name)) for view in db.program.views}
-        return {name: entries for name, entries in found.items() if entries}
+            held = {view.name: dict(db.engine.entries(view.name)) for view in db.program.views}
+        return {name: entries for name, entries in held.items() if entries}
 
     def opened(self, engine: str, **options: object) -> viewlet.Database:
         """A database with the view and the static rows, but no events yet."""

@@ -39,25 +39,25 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _growth(options: argparse.Namespace, progress: Console, console: Console) -> bool:
-    found = {}
+    curves = {}
     with progress.status("") as status:
         for name in options.queries:
-            found[name] = growth(name, options.sizes, options.seconds, status.update)
-            progress.print(report.growth_line(name, found[name]), highlight=False, soft_wrap=True)
-    report.show_growth(found, console)
+            curves[name] = growth(name, options.sizes, options.seconds, status.update)
+            progress.print(report.growth_line(name, curves[name]), highlight=False, soft_wrap=True)
+    report.show_growth(curves, console)
     if options.plot is not None:
-        plot(found, options.plot)
-    return all(map(report.is_flat, found.values()))
+        plot(curves, options.plot)
+    return all(map(report.is_flat, curves.values()))
 
 
 def _rates(options: argparse.Namespace, progress: Console, console: Console) -> bool:
-    found = {}
+    measured = {}
     with progress.status("") as status:
         for name in options.queries:
-            found[name] = rates(name, options.events, status.update)
-            progress.print(report.rates_line(name, found[name]), highlight=False, soft_wrap=True)
-    report.show_rates(found, console)
-    return all(report.is_fast(name, r) for name, r in found.items())
+            measured[name] = rates(name, options.events, status.update)
+            progress.print(report.rates_line(name, measured[name]), highlight=False, soft_wrap=True)
+    report.show_rates(measured, console)
+    return all(report.is_fast(name, r) for name, r in measured.items())
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:

@@ -56,20 +56,20 @@ def book(name: str, live: int) -> Workload:
 
 
 def growth(name: str, sizes: Sequence[int], seconds: float, say: Say) -> Growth:
-    found = Growth()
+    course = Growth()
     for live in sorted(sizes):
         say(f"{name}, {live:,} live")
         size = _Size(book(name, live), live, seconds)
         say(f"{name}, {live:,} live: by hand")
-        found.curves[HAND].append(size.by_hand())
+        course.curves[HAND].append(size.by_hand())
         say(f"{name}, {live:,} live: with ordered access paths")
         point, views = size.with_trees()
-        found.curves[ORDERED].append(point)
-        found.ended = found.ended or _too_long(found.curves[SCAN], live, PATIENCE * seconds)
-        if not found.ended:
+        course.curves[ORDERED].append(point)
+        course.ended = course.ended or _too_long(course.curves[SCAN], live, PATIENCE * seconds)
+        if not course.ended:
             say(f"{name}, {live:,} live: with scans")
-            found.curves[SCAN].append(size.with_scans(views))
-    return found
+            course.curves[SCAN].append(size.with_scans(views))
+    return course
 
 
 @dataclass

@@ -26,16 +26,16 @@ def require_matplotlib() -> None:
         raise Error("plots are drawn with matplotlib: pip install matplotlib") from missing
 
 
-def plot(found: Mapping[str, Growth], path: Path) -> None:
+def plot(growths: Mapping[str, Growth], path: Path) -> None:
     """Drawn to the format that the file's suffix names."""
     from matplotlib.figure import Figure
 
-    rows = -(-len(found) // COLUMNS)
+    rows = -(-len(growths) // COLUMNS)
     figure = Figure(figsize=(4 * COLUMNS, 3.2 * rows + 0.8), layout="constrained")
     panels = figure.subplots(rows, COLUMNS, sharex=True, sharey=True, squeeze=False).ravel()
-    for panel, (name, growth) in zip(panels, found.items(), strict=False):
+    for panel, (name, growth) in zip(panels, growths.items(), strict=False):
         _draw(panel, name, growth)
-    for panel in panels[len(found) :]:
+    for panel in panels[len(growths) :]:
         panel.set_visible(False)
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(LOOKS), frameon=False)

@@ -20,15 +20,15 @@ ev.: events measured, where they were few."""
 HEADINGS = {ORDERED: "ordered", SCAN: "scan", HAND: "by hand"}
 
 
-def show_growth(found: Mapping[str, Growth], console: Console) -> None:
+def show_growth(growths: Mapping[str, Growth], console: Console) -> None:
     table = Table(title="CPU time per event, the view fresh after every one, every answer checked")
     table.add_column("query")
     table.add_column("program")
-    sizes = sorted({point.live for growth in found.values() for point in growth.curves[ORDERED]})
+    sizes = sorted({point.live for growth in growths.values() for point in growth.curves[ORDERED]})
     for size in sizes:
         table.add_column(f"{size:,}\nlive", justify="right")
     table.add_column("growth", justify="right")
-    for name, growth in found.items():
+    for name, growth in growths.items():
         for who, curve in growth.curves.items():
             cells = {point.live: _cell(point) for point in curve}
             mark = _verdict(is_flat(growth)) if who == ORDERED else ""
@@ -37,16 +37,16 @@ def show_growth(found: Mapping[str, Growth], console: Console) -> None:
         table.add_section()
     console.print(table)
     console.print(NOTES, highlight=False)
-    for name, growth in found.items():
+    for name, growth in growths.items():
         if growth.ended:
             console.print(f"{name}: scan {growth.ended}", highlight=False)
 
 
-def show_rates(found: Mapping[str, Rates], console: Console) -> None:
+def show_rates(measured: Mapping[str, Rates], console: Console) -> None:
     table = Table(title="events per CPU second on the paper's stream, fresh after every one, answers as DuckDB's")
     for heading in ("query", "events", "native", "at least", "by hand", "of by hand", f"at least {LEAST_OF_HAND}"):
         table.add_column(heading, justify="left" if heading == "query" else "right")
-    for name, r in found.items():
+    for name, r in measured.items():
         least = LEAST_RATE[name]
         table.add_row(
             name,

@@ -24,18 +24,18 @@ def measured(w: Workload, seconds: float) -> Iterator[Measurement]:
     """From the beginning of the stream."""
     short = replace(w, stream=w.stream.between(0, EVENTS))
     for name, what in FORMS.items():
-        found = CONTESTANTS[name](short, Limits(repetitions=3, seconds=seconds, tuples=TUPLES))
-        reached = found.events / len(w.stream)
+        ran = CONTESTANTS[name](short, Limits(repetitions=3, seconds=seconds, tuples=TUPLES))
+        reached = ran.events / len(w.stream)
         yield Measurement(
             EXPERIMENT,
             w.name,
             name,
-            found.rate,
-            events=found.events,
-            seconds=found.seconds,
+            ran.rate,
+            events=ran.events,
+            seconds=ran.seconds,
             bounded=reached < 1,
             reached=reached,
             freshness="every 10,000 events" if name in ("arrow", "lists") else "every event",
-            rows_checked=len(found.rows),
+            rows_checked=len(ran.rows),
             note=what,
         )

@@ -209,14 +209,14 @@ def _refreshed(
     for number, event in enumerate(stream.events(chunk=CHUNK), start=1):
         database.change(*event)
         try:
-            found = database.rows()
+            shown = database.rows()
         except TimeoutError:
             return
         spent, since = database.cpu_seconds() - start, since + 1
         over = spent >= seconds or number == len(stream)
         if over or spent - told > TOLD:
             long = (spent - told) / since > LONG
-            tell(Part(w.warm + number, spent - told, rows=found if over or long else None))
+            tell(Part(w.warm + number, spent - told, rows=shown if over or long else None))
             told, since = spent, 0
         if over:
             return

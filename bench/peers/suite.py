@@ -45,12 +45,12 @@ class Grounds:
     """What the peers stand on: environments, a Java, a PostgreSQL server; and why one is not there."""
 
     def __init__(self, say: Say, until_the_end: ExitStack) -> None:
-        self._found: dict[str, str] = {}
+        self._places: dict[str, str] = {}
         self._missing: dict[str, str] = {}
         for need, find in _needs(until_the_end).items():
             say(f"setting up {need}")
             try:
-                self._found[need] = str(find())
+                self._places[need] = str(find())
             except (MissingError, SkippedError, Error) as missing:
                 self._missing[need] = str(missing)
 
@@ -59,9 +59,9 @@ class Grounds:
         if lacking:
             return without(peer, w, "missing", lacking[0])
         seconds = settings.seconds * peer.patience * (FULL_PATIENCE if settings.full else 1)
-        java = {"JAVA_HOME": self._found[JAVA]} if JAVA in peer.needs else {}
-        address = self._found[SERVER] if SERVER in peer.needs else ""
-        return race(peer, w, Start(Path(self._found[peer.environment]), files, seconds, address, java))
+        java = {"JAVA_HOME": self._places[JAVA]} if JAVA in peer.needs else {}
+        address = self._places[SERVER] if SERVER in peer.needs else ""
+        return race(peer, w, Start(Path(self._places[peer.environment]), files, seconds, address, java))
 
 
 def _needs(until_the_end: ExitStack) -> dict[str, Callable[[], object]]:

@@ -202,11 +202,11 @@ def _ratio_cell(ratio: Ratio | None) -> Cell:
 def _blocks(results: Results, experiment: Experiment) -> Iterable[Block]:
     if experiment.says:
         yield Prose(experiment.says)
-    found = [m for m in results.measurements if m.experiment in experiment.names]
+    measurements = [m for m in results.measurements if m.experiment in experiment.names]
     series = [s for s in results.series if s.experiment in experiment.names]
-    yield from curve_blocks(series, told={m.unit for m in found})
-    if found:
-        yield from measured_blocks(found, drawn={s.y for s in series})
+    yield from curve_blocks(series, told={m.unit for m in measurements})
+    if measurements:
+        yield from measured_blocks(measurements, drawn={s.y for s in series})
     yield from grid_blocks(g for g in results.grids if g.experiment in experiment.names)
 
 

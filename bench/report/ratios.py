@@ -20,9 +20,9 @@ EVERY_EVENT = "every event"
 Identity = tuple[str, str, str, str, str]
 
 
-def identity(found: Measurement) -> Identity:
+def identity(measurement: Measurement) -> Identity:
     """What is measured: two runs, or two files of results, may have it twice."""
-    return *found.key, found.unit, found.freshness
+    return *measurement.key, measurement.unit, measurement.freshness
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +40,26 @@ class Ratio:
         return name_with_freshness(self.theirs)
 
 
-def name_with_freshness(found: Measurement) -> str:
+def name_with_freshness(measurement: Measurement) -> str:
     """A contestant by the event and by the batch are two."""
-    return found.contestant if found.freshness in ("", EVERY_EVENT) else f"{found.contestant}, {found.freshness}"
+    return (
+        measurement.contestant
+        if measurement.freshness in ("", EVERY_EVENT)
+        else f"{measurement.contestant}, {measurement.freshness}"
+    )
 
 
-def is_printed(found: Measurement) -> bool:
-    return found.contestant == PRINTED or found.contestant.startswith(f"{PRINTED} ")
+def is_printed(measurement: Measurement) -> bool:
+    return measurement.contestant == PRINTED or measurement.contestant.startswith(f"{PRINTED} ")
 
 
-def is_cut(found: Measurement) -> bool:
+def is_cut(measurement: Measurement) -> bool:
     """Stopped by the clock with some of its stream still to come."""
-    return found.bounded and found.reached < 1
+    return measurement.bounded and measurement.reached < 1
 
 
-def is_viewlet(found: Measurement) -> bool:
-    return found.contestant.startswith("viewlet")
+def is_viewlet(measurement: Measurement) -> bool:
+    return measurement.contestant.startswith("viewlet")
 
 
 def over_strategies(results: Results) -> list[Ratio]:
@@ -63,9 +67,9 @@ def over_strategies(results: Results) -> list[Ratio]:
     same = {(m.query, m.contestant): m for m in results.of(SAME_POINT)}
     return [
         ratio
-        for query, found in by_query(results.of(STRATEGIES)).items()
-        if (ours := next((m for m in found if m.contestant == OURS), None)) is not None
-        for theirs in found
+        for query, group in by_query(results.of(STRATEGIES)).items()
+        if (ours := next((m for m in group if m.contestant == OURS), None)) is not None
+        for theirs in group
         if theirs is not ours and not is_printed(theirs)
         if (ratio := _at_the_same_point(ours, theirs, same.get((query, theirs.contestant)))) is not None
     ]
@@ -75,9 +79,9 @@ def printed_ratios(results: Results) -> list[Ratio]:
     """The same, of the figures that the paper prints."""
     return [
         Ratio(query, ours, theirs, ours.value / theirs.value)
-        for query, found in by_query(results.of(STRATEGIES)).items()
-        if (ours := next((m for m in found if m.contestant == PRINTED), None)) is not None and ours.value
-        for theirs in found
+        for query, group in by_query(results.of(STRATEGIES)).items()
+        if (ours := next((m for m in group if m.contestant == PRINTED), None)) is not None and ours.value
+        for theirs in group
         if theirs is not ours and is_printed(theirs) and theirs.value
     ]
 
@@ -86,10 +90,10 @@ def over_peers(results: Results, experiment: str = PEERS) -> list[Ratio]:
     """viewlet over every other contestant of an experiment, as fresh as that or fresher."""
     return [
         Ratio(query, ours, theirs, speed(ours.value, theirs.value, theirs.unit))
-        for query, found in by_query(results.of(experiment)).items()
-        for theirs in found
+        for query, group in by_query(results.of(experiment)).items()
+        for theirs in group
         if not is_viewlet(theirs) and theirs.value
-        if (ours := _as_fresh(theirs, filter(is_viewlet, found))) is not None and ours.value
+        if (ours := _as_fresh(theirs, filter(is_viewlet, group))) is not None and ours.value
     ]
 
 
@@ -98,9 +102,9 @@ def speed(ours: float, theirs: float, unit: str) -> float:
     return ours / theirs if is_rate(unit) else theirs / ours
 
 
-def by_query(found: Iterable[Measurement]) -> dict[str, list[Measurement]]:
+def by_query(measurements: Iterable[Measurement]) -> dict[str, list[Measurement]]:
     queries: dict[str, list[Measurement]] = {}
-    for one in found:
+    for one in measurements:
         queries.setdefault(one.query, []).append(one)
     return queries
 

@@ -106,10 +106,10 @@ def _meaning(results: Results) -> str:
 def _spark(results: Results) -> Iterable[str]:
     """One line for each experiment: who, and the figure of each query."""
     for experiment in (e for e in EXPERIMENTS if e.title.startswith(SPARK)):
-        found = [m for m in results.measurements if m.experiment in experiment.names and m.value is not None]
-        if found:
-            told = (f"{m.contestant}, {shown_query(m.query)}: {amount(m.value, m.unit)}" for m in found)
-            of = f"{experiment.title.removeprefix(SPARK)}, {found[0].unit}, fresh after {found[0].freshness}"
+        measured = [m for m in results.measurements if m.experiment in experiment.names and m.value is not None]
+        if measured:
+            told = (f"{m.contestant}, {shown_query(m.query)}: {amount(m.value, m.unit)}" for m in measured)
+            of = f"{experiment.title.removeprefix(SPARK)}, {measured[0].unit}, fresh after {measured[0].freshness}"
             yield _filled(f"- {of}: {'; '.join(told)}", indent="  ")
 
 

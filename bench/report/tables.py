@@ -39,8 +39,8 @@ def in_order(contestants: Iterable[str]) -> list[str]:
 
 def bar_kinds(contestants: Sequence[str]) -> dict[str, str]:
     """Ours and the strategies have their colours, all others one: they are told apart by their names."""
-    found = {name: _known_kind(name) or "plain" for name in contestants}
-    return found if set(found.values()) - {"plain"} else dict.fromkeys(contestants, "ours")
+    kinds = {name: _known_kind(name) or "plain" for name in contestants}
+    return kinds if set(kinds.values()) - {"plain"} else dict.fromkeys(contestants, "ours")
 
 
 def curve_kinds(contestants: Sequence[str]) -> dict[str, str]:
@@ -62,73 +62,77 @@ def _known_kind(name: str) -> str:
 # -- measurements ------------------------------------------------------------------------------------------------------
 
 
-def measured_blocks(found: Sequence[Measurement], drawn: Collection[str]) -> list[Block]:
+def measured_blocks(measurements: Sequence[Measurement], drawn: Collection[str]) -> list[Block]:
     """A chart and a table for each unit and freshness, then the reasons and the notes; of units that are ``drawn`` as
     curves, the table only."""
     blocks: list[Block] = []
-    for (unit, freshness), group in _groups(found).items():
+    for (unit, freshness), group in _groups(measurements).items():
         title = f"{unit}, the view fresh after {freshness}" if is_rate(unit) else unit
         blocks += [table_of(group)] if unit in drawn else [bars_of(group, title), table_of(group)]
-    measured = [m for m in found if m.outcome == "measured"]
+    measured = [m for m in measurements if m.outcome == "measured"]
     if any(m.repetitions > 1 for m in measured):
         blocks.append(Prose(EXPLAINED))
     if any(map(is_cut, measured)):
         blocks.append(Prose(BOUNDED_EXPLAINED))
-    return blocks + reasons(found)
+    return blocks + reasons(measurements)
 
 
-def _groups(found: Sequence[Measurement]) -> dict[tuple[str, str], list[Measurement]]:
+def _groups(measurements: Sequence[Measurement]) -> dict[tuple[str, str], list[Measurement]]:
     """By unit and freshness. What the paper printed stands beside what was measured, whatever it calls the unit."""
     groups: dict[tuple[str, str], list[Measurement]] = {}
-    for one in sorted(found, key=lambda m: (is_printed(m), m.freshness != EVERY_EVENT)):
+    for one in sorted(measurements, key=lambda m: (is_printed(m), m.freshness != EVERY_EVENT)):
         key = next(iter(groups)) if is_printed(one) and groups else (one.unit, one.freshness)
         groups.setdefault(key, []).append(one)
     return groups
 
 
-def bars_of(found: Sequence[Measurement], title: str) -> Bars:
+def bars_of(measurements: Sequence[Measurement], title: str) -> Bars:
     """A panel for each query; where there is but one contestant, a bar for each query."""
-    names = in_order(m.contestant for m in found)
+    names = in_order(m.contestant for m in measurements)
     colours = bar_kinds(names)
-    unit = found[0].unit
+    unit = measurements[0].unit
     if len(names) == 1:
-        bars = tuple(Bar(shown_query(m.query), m.value, _bar_text(m), colours[m.contestant]) for m in found)
+        bars = tuple(Bar(shown_query(m.query), m.value, _bar_text(m), colours[m.contestant]) for m in measurements)
         return Bars(title, unit, (BarPanel(names[0], bars),))
     panels = []
-    for query, group in by_query(found).items():
+    for query, group in by_query(measurements).items():
         ranked = sorted(group, key=lambda m: names.index(m.contestant))
         bars = tuple(Bar(m.contestant, m.value, _bar_text(m), colours[m.contestant]) for m in ranked)
         panels.append(BarPanel(shown_query(query), bars))
     return Bars(title, unit, tuple(panels))
 
 
-def _bar_text(found: Measurement) -> str:
-    return amount(found.value, found.unit) + BOUNDED * is_cut(found) if found.value is not None else found.outcome
+def _bar_text(measurement: Measurement) -> str:
+    return (
+        amount(measurement.value, measurement.unit) + BOUNDED * is_cut(measurement)
+        if measurement.value is not None
+        else measurement.outcome
+    )
 
 
-def table_of(found: Sequence[Measurement]) -> Table:
-    names = in_order(m.contestant for m in found)
+def table_of(measurements: Sequence[Measurement]) -> Table:
+    names = in_order(m.contestant for m in measurements)
     rows = []
-    for query, group in by_query(found).items():
+    for query, group in by_query(measurements).items():
         there = {m.contestant: m for m in group}
         rows.append((Cell(shown_query(query), is_word=True), *(cell_of(there.get(name)) for name in names)))
     return Table("", ("query", *names), tuple(rows))
 
 
-def cell_of(found: Measurement | None) -> Cell:
-    if found is None:
+def cell_of(measurement: Measurement | None) -> Cell:
+    if measurement is None:
         return Cell(NOTHING, is_faint=True)
-    if found.value is None:
-        return Cell(found.outcome, is_faint=True)
-    aside = [f"noise {percent(found.noise)}"] if found.repetitions > 1 else []
-    if is_cut(found):
-        aside.append(f"at {percent(found.reached)}")
-    return Cell(_bar_text(found), ", ".join(aside))
+    if measurement.value is None:
+        return Cell(measurement.outcome, is_faint=True)
+    aside = [f"noise {percent(measurement.noise)}"] if measurement.repetitions > 1 else []
+    if is_cut(measurement):
+        aside.append(f"at {percent(measurement.reached)}")
+    return Cell(_bar_text(measurement), ", ".join(aside))
 
 
-def reasons(found: Iterable[Measurement], title: str = "Notes on single figures") -> list[Block]:
+def reasons(measurements: Iterable[Measurement], title: str = "Notes on single figures") -> list[Block]:
     """Why something is not there, in full view; what else must be known, folded."""
-    told = [m for m in found if m.note or m.outcome != "measured"]
+    told = [m for m in measurements if m.note or m.outcome != "measured"]
     absent = _grouped(m for m in told if m.outcome != "measured")
     notes = _grouped(m for m in told if m.outcome == "measured")
     blocks: list[Block] = []
@@ -137,10 +141,10 @@ def reasons(found: Iterable[Measurement], title: str = "Notes on single figures"
     return [*blocks, Bullets(notes, title)] if notes else blocks
 
 
-def _grouped(found: Iterable[Measurement]) -> tuple[str, ...]:
+def _grouped(measurements: Iterable[Measurement]) -> tuple[str, ...]:
     """What is said of several queries or contestants alike is said once."""
     queries: dict[tuple[str, str], list[str]] = {}
-    for one in found:
+    for one in measurements:
         said = one.note if one.outcome == "measured" else f"{one.outcome}: {one.note or 'no reason was recorded'}"
         queries.setdefault((f"`{one.contestant}`", said), []).append(shown_query(one.query))
     alike: dict[tuple[str, str], list[str]] = {}
@@ -201,7 +205,7 @@ def grid_blocks(grids: Iterable[Grid]) -> list[Block]:
     return blocks
 
 
-def count_of_checked(found: Iterable[Measurement]) -> tuple[int, int]:
+def count_of_checked(measurements: Iterable[Measurement]) -> tuple[int, int]:
     """How many answers were compared with the referee's, and how many rows they had."""
-    checked = [m for m in found if m.rows_checked and not is_printed(m)]
+    checked = [m for m in measurements if m.rows_checked and not is_printed(m)]
     return len(checked), sum(m.rows_checked for m in checked)

@@ -56,24 +56,24 @@ class Bench:
 
     def throughput(self) -> bool:
         warm, batches = self.options.warm, self.options.batches
-        found: dict[tuple[str, Setup], Stretch] = {}
+        rates: dict[tuple[str, Setup], Stretch] = {}
         for stream in self._streams(1, warm + batches):
-            found |= self._rates(stream, THROUGHPUT, warm, batches)
-        report.show_throughput(found, warm, self.console)
-        return all(report.is_fast(setup, stretch) for (_, setup), stretch in found.items())
+            rates |= self._rates(stream, THROUGHPUT, warm, batches)
+        report.show_throughput(rates, warm, self.console)
+        return all(report.is_fast(setup, stretch) for (_, setup), stretch in rates.items())
 
     def cells(self) -> bool:
         warm, batches = -(-self.options.warm // FEWER), -(-self.options.batches // FEWER)
-        found: dict[tuple[str, Setup], Stretch] = {}
+        rates: dict[tuple[str, Setup], Stretch] = {}
         apart: dict[str, report.Pair] = {}
         for stream in self._streams(LARGER, warm + batches):
-            found |= self._rates(stream, CELLS, warm, batches)
+            rates |= self._rates(stream, CELLS, warm, batches)
             with self.progress.status(f"{stream.name}: twice side by side, a core each"):
                 apart[stream.name] = side_by_side(stream, LARGER_ON_ONE_CORE, warm, batches)
             for one in apart[stream.name]:
                 self._say(f"{stream.name}, {LARGER_ON_ONE_CORE.title}, another beside it", one)
-        report.show_cells(found, apart, self.console)
-        return report.scales_out(found)
+        report.show_cells(rates, apart, self.console)
+        return report.scales_out(rates)
 
     def _streams(self, many: int, batches: int) -> Iterator[Stream]:
         """Of each query so many micro-batches of ``many`` files."""
@@ -84,42 +84,42 @@ class Bench:
                 yield stream
 
     def _rates(self, stream: Stream, setups: tuple[Setup, ...], warm: int, batches: int) -> report.Rates:
-        found = {}
+        rates = {}
         for setup in setups:
             with self.progress.status(f"{stream.name}: {setup.title}, {warm} + {batches} micro-batches"):
-                found[stream.name, setup] = throughput(stream, setup, warm, batches)
-            self._say(f"{stream.name}, {setup.title}", found[stream.name, setup])
-        return found
+                rates[stream.name, setup] = throughput(stream, setup, warm, batches)
+            self._say(f"{stream.name}, {setup.title}", rates[stream.name, setup])
+        return rates
 
     def overhead(self) -> bool:
-        found = {}
+        overheads = {}
         for name in self.options.queries:
             with self.progress.status(f"{name}: micro-batches of few rows"):
-                found[name] = overhead(name, FIRST + self.options.warm, self.options.batches, self.folder)
-            self._say(f"{name}, few rows", found[name].kept)
-        report.show_overhead(found, self.console)
-        return all(map(report.is_light, found.values()))
+                overheads[name] = overhead(name, FIRST + self.options.warm, self.options.batches, self.folder)
+            self._say(f"{name}, few rows", overheads[name].kept)
+        report.show_overhead(overheads, self.console)
+        return all(map(report.is_light, overheads.values()))
 
     def scale(self) -> bool:
-        found = []
+        sizes = []
         for groups in sorted(self.options.groups):
             with self.progress.status(f"{groups:,} groups of state"):
-                found.append(scale(groups, self.options.warm, self.options.batches, self.folder))
-            self._say(f"{groups:,} groups", found[-1].stretch)
-        report.show_scale(found, self.console)
+                sizes.append(scale(groups, self.options.warm, self.options.batches, self.folder))
+            self._say(f"{groups:,} groups", sizes[-1].stretch)
+        report.show_scale(sizes, self.console)
         if self.options.plot is not None:
-            plot(found, self.options.plot)
-        return report.is_flat(found)
+            plot(sizes, self.options.plot)
+        return report.is_flat(sizes)
 
     def recompute(self) -> bool:
-        found = {}
+        recomputed = {}
         for name, state in product(self.options.queries, self.options.states):
             title = f"{name}, {state:,} rows of state"
             with self.progress.status(f"{title}: maintained, and run again as Spark SQL"), self._scratch() as folder:
-                found[name, state] = recompute(name, state, self.options.warm, self.options.batches, folder)
-            self._say(title, found[name, state].kept)
-        report.show_recompute(found, self.console)
-        return all(map(report.is_worth_it, found.values()))
+                recomputed[name, state] = recompute(name, state, self.options.warm, self.options.batches, folder)
+            self._say(title, recomputed[name, state].kept)
+        report.show_recompute(recomputed, self.console)
+        return all(map(report.is_worth_it, recomputed.values()))
 
     @contextmanager
     def _scratch(self) -> Iterator[Path]:

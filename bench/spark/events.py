@@ -56,11 +56,11 @@ def event_tables(stream: BulkStream, rows: int) -> Iterator[dict[str, pa.Table]]
 
 
 def _by_relation(part: BulkStream) -> dict[str, pa.Table]:
-    found = {}
+    tables = {}
     for code, (name, table) in enumerate(part.tables.items()):
         mine = part.codes == code
-        found[name] = table.take(pa.array(part.places[mine])).append_column("op", pa.array(part.ops[mine]))
-    return found
+        tables[name] = table.take(pa.array(part.places[mine])).append_column("op", pa.array(part.ops[mine]))
+    return tables
 
 
 @dataclass(frozen=True)
@@ -71,14 +71,14 @@ class Intake:
     folder: Path
 
     def sources(self, spark: SparkSession, files_to_a_batch: int) -> dict[str, DataFrame]:
-        found = {}
+        streams = {}
         for name in self.files.relations:
             (self.folder / name).mkdir(parents=True)
             schema = spark.read.parquet(str(self.files.file(name, 0))).schema
             reader = spark.readStream.schema(schema).option("recursiveFileLookup", value=True)
             reader = reader.option("maxFilesPerTrigger", files_to_a_batch)
-            found[name] = reader.parquet(str(self.folder / name))
-        return found
+            streams[name] = reader.parquet(str(self.folder / name))
+        return streams
 
     def let_in(self, numbers: range) -> None:
         """All of them at once: a listing that is read while files come in may have a later one and lack an earlier."""

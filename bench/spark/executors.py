@@ -19,9 +19,9 @@ MEMORY_MB = 1024  # of an executor
 
 
 def executors(stream: Stream, count: int, warm: int, batches: int) -> Stretch:
-    found, rows = apart(None, _measured, stream.name, stream.files, count, stream.first + warm, batches)
+    stretch, rows = apart(None, _measured, stream.name, stream.files, count, stream.first + warm, batches)
     check(f"{stream.name} on {count} executors", rows, answer(stream.workload, stream.until(warm + batches)))
-    return replace(found, answer_rows=len(rows))
+    return replace(stretch, answer_rows=len(rows))
 
 
 def _measured(name: str, files: EventFiles, count: int, warm: int, batches: int) -> tuple[Stretch, list[Row]]:

@@ -39,9 +39,9 @@ def overhead(name: str, warm: int, batches: int, folder: Path) -> Overhead:
     w = workload(name, 4 * ROWS * (warm + batches), shrunk=True)
     stream = w.stream.between(0, ROWS * (warm + batches))
     files = write_events(folder / f"{name}-few", event_tables(stream, ROWS))
-    found, rows = apart(None, _measured, name, files, warm, batches)
+    measured, rows = apart(None, _measured, name, files, warm, batches)
     check(f"{name} on Spark, {CELLS} cells, micro-batches of {ROWS}", rows, answer(w, stream))
-    return replace(found, kept=replace(found.kept, answer_rows=len(rows)))
+    return replace(measured, kept=replace(measured.kept, answer_rows=len(rows)))
 
 
 def _measured(name: str, files: EventFiles, warm: int, batches: int) -> tuple[Overhead, list[Row]]:

@@ -7,15 +7,15 @@ from pathlib import Path
 from bench.spark.scale import ROWS, Size
 
 
-def plot(found: list[Size], path: Path) -> None:
+def plot(sizes: list[Size], path: Path) -> None:
     """Drawn to the format that the file's suffix names."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(5, 3.6), layout="constrained")
     panel = figure.subplots()
-    groups = [size.groups for size in found]
-    panel.loglog(groups, [s.stretch.typical * 1000 for s in found], label="median", color="#0072b2", marker="o")
-    panel.loglog(groups, [s.stretch.worst * 1000 for s in found], label="worst", color="#d55e00", marker="s")
+    groups = [size.groups for size in sizes]
+    panel.loglog(groups, [s.stretch.typical * 1000 for s in sizes], label="median", color="#0072b2", marker="o")
+    panel.loglog(groups, [s.stretch.worst * 1000 for s in sizes], label="worst", color="#d55e00", marker="s")
     panel.set_ylim(bottom=10)
     panel.set_xlabel("groups of state")
     panel.set_ylabel(f"ms for a micro-batch of {ROWS:,} rows")

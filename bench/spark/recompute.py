@@ -71,11 +71,11 @@ def recompute(name: str, state: int, warm: int, batches: int, folder: Path, bids
     before, nearly_all = w.stream.between(0, w.warm), w.stream.between(0, len(w.stream) - RUNS * ROWS)
     files = write_events(folder / "more", event_tables(w.stream.between(w.warm, len(w.stream)), ROWS))
     history, tables = (_written(folder / n, survivors(s)) for n, s in (("history", before), ("tables", nearly_all)))
-    found, ours, theirs = apart(None, _measured, name, files, history, tables, warm, batches)
+    measured, ours, theirs = apart(None, _measured, name, files, history, tables, warm, batches)
     right = answer(w, w.stream)
     check(f"{name} on Spark, maintained over {state:,} rows", ours, right)
     check(f"{name} as Spark SQL over {state:,} rows", theirs, right)
-    return replace(found, kept=replace(found.kept, answer_rows=len(ours)))
+    return replace(measured, kept=replace(measured.kept, answer_rows=len(ours)))
 
 
 def _workload(name: str, state: int, events: int, bids: int) -> Workload:
@@ -156,9 +156,9 @@ def _best(spark: SparkSession, select: str) -> tuple[float, str]:
             return min(_seconds(spark, select) for _ in range(runs))
 
     _seconds(spark, select)
-    found = {title: under(title, 1) for title in SETTINGS}
-    best = min(found, key=lambda title: found[title])
-    return min(found[best], under(best, RUNS)), best
+    seconds = {title: under(title, 1) for title in SETTINGS}
+    best = min(seconds, key=lambda title: seconds[title])
+    return min(seconds[best], under(best, RUNS)), best
 
 
 @contextmanager

@@ -39,12 +39,12 @@ def line(stretch: Stretch) -> str:
 # -- throughput --------------------------------------------------------------------------------------------------------
 
 
-def show_throughput(found: Rates, left_out: int, console: Console) -> None:
+def show_throughput(rates: Rates, left_out: int, console: Console) -> None:
     table = Table(title="events per second from Parquet files to durable state, every answer as DuckDB's")
     headings = ("rows to a\nbatch", "batches", "events/s", "events/s\nand core", "at least", "cores\nbusy", "others'")
     for heading in ("query", "set up", *headings):
         table.add_column(heading, justify="left" if heading in ("query", "set up") else "right")
-    for (name, setup), stretch in found.items():
+    for (name, setup), stretch in rates.items():
         table.add_row(
             name,
             setup.title,
@@ -63,7 +63,7 @@ def show_throughput(found: Rates, left_out: int, console: Console) -> None:
         f"compiles its code. others': cores that were busy for somebody else meanwhile.",
         highlight=False,
     )
-    show_parts({f"{name}, {setup.title}": stretch for (name, setup), stretch in found.items()}, console)
+    show_parts({f"{name}, {setup.title}": stretch for (name, setup), stretch in rates.items()}, console)
 
 
 def per_core(setup: Setup, stretch: Stretch) -> float:
@@ -74,11 +74,11 @@ def is_fast(setup: Setup, stretch: Stretch) -> bool:
     return per_core(setup, stretch) >= LEAST_RATE
 
 
-def show_parts(found: Mapping[str, Stretch], console: Console) -> None:
+def show_parts(stretches: Mapping[str, Stretch], console: Console) -> None:
     """Where the time of a micro-batch goes."""
     table = Table(title="milliseconds of a micro-batch, medians", padding=(0, 0))
     table.add_column("", no_wrap=True)
-    shown = {title: _parts(stretch) for title, stretch in found.items()}
+    shown = {title: _parts(stretch) for title, stretch in stretches.items()}
     for heading in next(iter(shown.values()), {}):
         table.add_column(heading, justify="right")
     for title, parts in shown.items():
@@ -120,12 +120,12 @@ def _own(batch: Batch, name: str) -> float:
 # -- overhead ----------------------------------------------------------------------------------------------------------
 
 
-def show_overhead(found: Mapping[str, Overhead], console: Console) -> None:
+def show_overhead(overheads: Mapping[str, Overhead], console: Console) -> None:
     table = Table(title=f"milliseconds of a micro-batch of {few.ROWS} rows, {few.CELLS} cells on {few.CORES} cores")
     headings = ("Spark's own", "with the view", "more", f"at most {MOST_OVERHEAD * 1000:.0f}", "worst", "others'")
     for heading in ("query", *headings):
         table.add_column(heading, justify="left" if heading == "query" else "right")
-    for name, both in found.items():
+    for name, both in overheads.items():
         table.add_row(
             name,
             f"{both.empty.typical * 1000:.0f}",
@@ -137,7 +137,7 @@ def show_overhead(found: Mapping[str, Overhead], console: Console) -> None:
         )
     console.print(table)
     console.print("Spark's own: the same sources into a foreachBatch that does nothing. Medians.", highlight=False)
-    show_parts({name: both.kept for name, both in found.items()}, console)
+    show_parts({name: both.kept for name, both in overheads.items()}, console)
 
 
 def is_light(both: Overhead) -> bool:
@@ -147,14 +147,14 @@ def is_light(both: Overhead) -> bool:
 # -- scale -------------------------------------------------------------------------------------------------------------
 
 
-def show_scale(found: list[Size], console: Console) -> None:
+def show_scale(sizes: list[Size], console: Console) -> None:
     table = Table(title=f"milliseconds of a micro-batch of {SCALE_ROWS:,} rows, by the groups that are there")
     headings = ("groups", "MB of state", "median", "average", "worst", "growth", f"at most {MOST_GROWTH}", "others'")
     for heading in headings:
         table.add_column(heading, justify="right")
-    for size in found:
+    for size in sizes:
         stretch = size.stretch
-        growth = stretch.typical / found[0].stretch.typical
+        growth = stretch.typical / sizes[0].stretch.typical
         table.add_row(
             f"{size.groups:,}",
             f"{size.state_bytes / 1e6:.0f}",
@@ -167,20 +167,20 @@ def show_scale(found: list[Size], console: Console) -> None:
     console.print("average and worst: with the snapshots that are written meanwhile.", highlight=False)
 
 
-def is_flat(found: list[Size]) -> bool:
-    return found[-1].stretch.typical <= MOST_GROWTH * found[0].stretch.typical
+def is_flat(sizes: list[Size]) -> bool:
+    return sizes[-1].stretch.typical <= MOST_GROWTH * sizes[0].stretch.typical
 
 
 # -- recompute ---------------------------------------------------------------------------------------------------------
 
 
-def show_recompute(found: Mapping[tuple[str, int], Recomputed], console: Console) -> None:
+def show_recompute(recomputed: Mapping[tuple[str, int], Recomputed], console: Console) -> None:
     table = Table(title=f"milliseconds until the view is fresh again, micro-batches of {again.ROWS:,} rows, 2 cores")
     headings = ("rows of\nstate", "maintained", "Spark SQL", "times", f"at least {LEAST_TIMES:g}×")
     more = ("Spark SQL\nand the batch", "times", "settings", "others'")
     for heading in ("query", *headings, *more):
         table.add_column(heading, justify="left" if heading in ("query", "settings") else "right")
-    for (name, state), both in found.items():
+    for (name, state), both in recomputed.items():
         table.add_row(
             name,
             f"{state:,}",
@@ -209,13 +209,13 @@ def is_worth_it(both: Recomputed) -> bool:
 # -- cells -------------------------------------------------------------------------------------------------------------
 
 
-def show_cells(found: Rates, apart: Apart, console: Console) -> None:
+def show_cells(rates: Rates, apart: Apart, console: Console) -> None:
     table = Table(title=f"events per second, micro-batches of {LARGER_TWO_CELLS.rows:,} rows")
     headings = ("1 cell\non 1 core", "1 cell\non 2 cores", "2 cells\non 2 cores", "gain by\nthe core", "by the\ncell")
     for heading in ("query", *headings, f"at least {LEAST_GAIN}×", "of two\napart", "others'"):
         table.add_column(heading, justify="left" if heading == "query" else "right")
     for name, pair in apart.items():
-        core, one, two = (found[name, s] for s in (LARGER_ON_ONE_CORE, LARGER_ONE_CELL, LARGER_TWO_CELLS))
+        core, one, two = (rates[name, s] for s in (LARGER_ON_ONE_CORE, LARGER_ONE_CELL, LARGER_TWO_CELLS))
         table.add_row(
             name,
             *(rate(stretch.rate) for stretch in (core, one, two)),
@@ -233,9 +233,9 @@ def show_cells(found: Rates, apart: Apart, console: Console) -> None:
     )
 
 
-def scales_out(found: Rates) -> bool:
+def scales_out(rates: Rates) -> bool:
     """A second core that somebody else used proves nothing either way."""
-    pairs = [(found[name, LARGER_ON_ONE_CORE], found[name, LARGER_TWO_CELLS]) for name in {name for name, _ in found}]
+    pairs = [(rates[name, LARGER_ON_ONE_CORE], rates[name, LARGER_TWO_CELLS]) for name in {name for name, _ in rates}]
     return all(_gains(one, two) or not _is_free(two) for one, two in pairs)
 
 

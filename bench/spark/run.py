@@ -111,8 +111,8 @@ class Running:
         self.intake.let_go(numbers)
         own = {entry["batch"]: entry for entry in self.own()}
         ran = [p for p in self.query.recentProgress[seen:] if "addBatch" in p.durationMs]
-        found = tuple(Batch(p.batchId, _in_seconds(p.durationMs), own.get(p.batchId, {})) for p in ran)
-        return Stretch(found, self.intake.files.rows(numbers), took)
+        done = tuple(Batch(p.batchId, _in_seconds(p.durationMs), own.get(p.batchId, {})) for p in ran)
+        return Stretch(done, self.intake.files.rows(numbers), took)
 
 
 def _in_seconds(parts: Mapping[str, int]) -> dict[str, float]:

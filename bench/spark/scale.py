@@ -69,9 +69,9 @@ def _measured(groups: int, files: EventFiles, warm: int, batches: int) -> Size:
         history = {"sales": _history(spark, groups)}
         with maintained(spark, SCRIPT, files, Path(scratch), cells=CORES, history=history) as (running, views):
             running.take(warm)
-            found = running.take(batches)
+            stretch = running.take(batches)
             rows = _check(groups, files, views["totals"], Path(scratch, "totals"))
-            return Size(groups, int(found.batches[-1].own["state_bytes"]), replace(found, answer_rows=rows))
+            return Size(groups, int(stretch.batches[-1].own["state_bytes"]), replace(stretch, answer_rows=rows))
 
 
 def _history(spark: SparkSession, groups: int) -> DataFrame:

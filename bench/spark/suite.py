@@ -64,26 +64,28 @@ def _with_scratch(part: Part, name: str, length: Length, say: Say) -> Iterator[F
 def _throughput(name: str, length: Length, folder: Path, say: Say) -> Iterator[Found]:
     say(f"{name} on Spark: {ROWS:,} rows to a micro-batch, all on one core")
     stream = stream_of(name, length.warm + length.batches, folder, length.first)
-    found = throughput(stream, ON_ONE_CORE, length.warm, length.batches)
-    yield _measured("spark-throughput", name, "viewlet on Spark", found, found.rate, PER_CORE, ROWS)
+    stretch = throughput(stream, ON_ONE_CORE, length.warm, length.batches)
+    yield _measured("spark-throughput", name, "viewlet on Spark", stretch, stretch.rate, PER_CORE, ROWS)
 
 
 def _overhead(name: str, length: Length, folder: Path, say: Say) -> Iterator[Found]:
     say(f"{name} on Spark: {few.ROWS} rows to a micro-batch, {few.CELLS} cells")
-    found = few.overhead(name, SMALL * length.warm, SMALL * length.batches, folder)
-    for who, stretch in (("viewlet on Spark", found.kept), ("Spark's own, without views", found.empty)):
+    overhead = few.overhead(name, SMALL * length.warm, SMALL * length.batches, folder)
+    for who, stretch in (("viewlet on Spark", overhead.kept), ("Spark's own, without views", overhead.empty)):
         yield _measured("spark-overhead", name, who, stretch, stretch.typical * 1000, MS, few.ROWS)
 
 
 def _recompute(name: str, length: Length, folder: Path, say: Say) -> Iterator[Found]:
     (state,) = again.STATES
     say(f"{name} on Spark: maintained, and run again as Spark SQL, over {state:,} rows")
-    found = again.recompute(name, state, length.warm, length.batches, folder, again.FEW_BIDS)
+    recomputed = again.recompute(name, state, length.warm, length.batches, folder, again.FEW_BIDS)
     experiment = "spark-recompute"
-    yield _measured(experiment, name, "viewlet on Spark", found.kept, found.kept.typical * 1000, MS, again.ROWS)
+    yield _measured(
+        experiment, name, "viewlet on Spark", recomputed.kept, recomputed.kept.typical * 1000, MS, again.ROWS
+    )
     for who, seconds, note in (
-        ("Spark SQL run again", found.seconds, "over cached tables, taking in the batch not counted"),
-        ("Spark SQL with its batch", found.with_batch, "over cached tables and the events since"),
+        ("Spark SQL run again", recomputed.seconds, "over cached tables, taking in the batch not counted"),
+        ("Spark SQL with its batch", recomputed.with_batch, "over cached tables and the events since"),
     ):
         yield Measurement(
             experiment,
@@ -94,8 +96,8 @@ def _recompute(name: str, length: Length, folder: Path, say: Say) -> Iterator[Fo
             events=again.ROWS,
             seconds=seconds,
             freshness=f"every {again.ROWS:,} events",
-            rows_checked=found.kept.answer_rows,
-            note=f"settings: {found.settings}; {note}",
+            rows_checked=recomputed.kept.answer_rows,
+            note=f"settings: {recomputed.settings}; {note}",
         )
 
 
@@ -104,10 +106,10 @@ def _executors(name: str, length: Length, folder: Path, say: Say) -> Iterator[Fo
     points = []
     for count in EXECUTORS:
         say(f"{name} on Spark: {count} executors of one core, as many cells")
-        found = executors(stream, count, length.warm, length.batches)
-        points.append((float(count), found.rate))
+        stretch = executors(stream, count, length.warm, length.batches)
+        points.append((float(count), stretch.rate))
         who = f"{count} executor{'s' * (count > 1)}"
-        yield _measured("spark-executors", name, who, found, found.rate, PER_SECOND, ROWS)
+        yield _measured("spark-executors", name, who, stretch, stretch.rate, PER_SECOND, ROWS)
     yield Series("spark-executors", name, "viewlet on Spark", "executors", PER_SECOND, tuple(points))
 
 
@@ -115,30 +117,32 @@ def _scale(name: str, length: Length, folder: Path, say: Say) -> Iterator[Found]
     points = []
     for groups in length.groups:
         say(f"{groups:,} groups of state on Spark, {sizes.ROWS:,} rows to a micro-batch")
-        found = sizes.scale(groups, length.warm, length.batches, folder).stretch
-        points.append((float(groups), found.typical * 1000))
-        yield _measured("spark-scale", name, f"{groups:,} groups", found, points[-1][1], MS, sizes.ROWS)
+        stretch = sizes.scale(groups, length.warm, length.batches, folder).stretch
+        points.append((float(groups), stretch.typical * 1000))
+        yield _measured("spark-scale", name, f"{groups:,} groups", stretch, points[-1][1], MS, sizes.ROWS)
     yield Series("spark-scale", name, "viewlet on Spark", "groups of state", MS, tuple(points))
 
 
-def _measured(experiment: str, query: str, who: str, found: Stretch, value: float, unit: str, rows: int) -> Measurement:
+def _measured(
+    experiment: str, query: str, who: str, stretch: Stretch, value: float, unit: str, rows: int
+) -> Measurement:
     return Measurement(
         experiment,
         query,
         who,
         value,
         unit,
-        events=found.rows,
-        seconds=found.took.wall,
-        noise=_spread(found),
-        repetitions=len(found.batches),
+        events=stretch.rows,
+        seconds=stretch.took.wall,
+        noise=_spread(stretch),
+        repetitions=len(stretch.batches),
         freshness=f"every {rows:,} events",
-        rows_checked=found.answer_rows,
-        note=f"{found.took.others:.1f} cores were busy for others" if found.took.others > 0.3 else "",
+        rows_checked=stretch.answer_rows,
+        note=f"{stretch.took.others:.1f} cores were busy for others" if stretch.took.others > 0.3 else "",
     )
 
 
-def _spread(found: Stretch) -> float:
+def _spread(stretch: Stretch) -> float:
     """Between the quarters of the micro-batches, as a share of the typical one."""
-    lower, _, upper = quantiles(found.seconds, n=4)
-    return (upper - lower) / found.typical
+    lower, _, upper = quantiles(stretch.seconds, n=4)
+    return (upper - lower) / stretch.typical

@@ -99,8 +99,8 @@ def side_by_side(stream: Stream, setup: Setup, warm: int, batches: int) -> tuple
     with Manager() as manager, ThreadPoolExecutor(2) as pool:
         both = manager.Barrier(2)
         runs = [pool.submit(_run, stream, each, warm, batches, both.wait) for each in (first, second)]
-        found = [run.result() for run in runs]
-    one, other = (_checked(stream, setup, warm + batches, *each) for each in found)
+        pairs = [run.result() for run in runs]
+    one, other = (_checked(stream, setup, warm + batches, *each) for each in pairs)
     return one, other
 
 
@@ -115,10 +115,10 @@ def _run(
     return apart(setup.pinned, _measured, stream.name, stream.files, setup, (before, warm, batches), begin)
 
 
-def _checked(stream: Stream, setup: Setup, batches: int, found: Stretch, rows: list[Row]) -> Stretch:
+def _checked(stream: Stream, setup: Setup, batches: int, stretch: Stretch, rows: list[Row]) -> Stretch:
     events = stream.until(batches * setup.files_to_a_batch)
     check(f"{stream.name} on Spark, {setup.title}, after {len(events):,} events", rows, answer(stream.workload, events))
-    return replace(found, answer_rows=len(rows))
+    return replace(stretch, answer_rows=len(rows))
 
 
 def _measured(

@@ -41,8 +41,8 @@ def compiled_quickly() -> Iterator[None]:
     find = build.find_compiler
 
     def quick() -> Compiler | None:
-        found = find()
-        return found and replace(found, flags=tuple("-O0" if flag == "-O2" else flag for flag in found.flags))
+        compiler = find()
+        return compiler and replace(compiler, flags=tuple("-O0" if flag == "-O2" else flag for flag in compiler.flags))
 
     build.find_compiler = quick
     try:

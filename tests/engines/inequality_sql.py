@@ -262,8 +262,8 @@ class Writer:
     # -- families ------------------------------------------------------------------------------------------------------
 
     def joins(self, items: Sequence[Item]) -> list[str]:
-        found = [self.ranges(item, other) for other, item in pairwise(items)]
-        return found + [self.equality(items[-1], other) for other in items[:-1] if self.one_in(3)]
+        conditions = [self.ranges(item, other) for other, item in pairwise(items)]
+        return conditions + [self.equality(items[-1], other) for other in items[:-1] if self.one_in(3)]
 
     def thresholds(self, items: Sequence[Item]) -> list[str]:
         more = self.one(((), (), (self.threshold,), (self.against_total,)))
@@ -272,19 +272,19 @@ class Writer:
     def products(self, items: Sequence[Item]) -> list[str]:
         first, *others = items
         restrictions = [(self.threshold,), (self.against_total,), (self.threshold,), ()]
-        found = [condition(item) for item in others for condition in self.one(restrictions)]
-        return [self.threshold(first), *found, *(self.equality(first, item) for item in others if self.one_in(4))]
+        conditions = [condition(item) for item in others for condition in self.one(restrictions)]
+        return [self.threshold(first), *conditions, *(self.equality(first, item) for item in others if self.one_in(4))]
 
     def totals(self, items: Sequence[Item]) -> list[str]:
-        found = [self.against_total(item) for item in items]
+        conditions = [self.against_total(item) for item in items]
         if self.one_in(3):
             absent = self.item()
-            found.append(f"0 = (SELECT COUNT(*) FROM {absent.source} WHERE {self.equality(absent, items[0])})")
-        return found + [self.equality(items[0], item) for item in items[1:] if self.one_in(3)]
+            conditions.append(f"0 = (SELECT COUNT(*) FROM {absent.source} WHERE {self.equality(absent, items[0])})")
+        return conditions + [self.equality(items[0], item) for item in items[1:] if self.one_in(3)]
 
     def memberships(self, items: Sequence[Item]) -> list[str]:
-        found = [self.membership(item) for item in items]
-        return found + [self.one((self.equality, self.ranges))(item, items[0]) for item in items[1:]]
+        conditions = [self.membership(item) for item in items]
+        return conditions + [self.one((self.equality, self.ranges))(item, items[0]) for item in items[1:]]
 
     # -- queries -------------------------------------------------------------------------------------------------------
 

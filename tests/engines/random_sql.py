@@ -156,11 +156,11 @@ class Writer:
 
         match kind:
             case "BIGINT" | "DECIMAL" | "FLOAT":
-                found = [arithmetic, arithmetic, lambda: f"ABS({self.value(kind, scope)})"]
-                found += [lambda: f"(- {self.value(kind, scope)})"]
+                compounds = [arithmetic, arithmetic, lambda: f"ABS({self.value(kind, scope)})"]
+                compounds += [lambda: f"(- {self.value(kind, scope)})"]
                 if kind == "BIGINT":
-                    found.append(days)
-                return found + [lambda: self.scalar_subquery(kind, scope)] * (2 if self.may_nest(scope) else 0)
+                    compounds.append(days)
+                return compounds + [lambda: self.scalar_subquery(kind, scope)] * (2 if self.may_nest(scope) else 0)
             case "DATE":
                 return [lambda: f"({self.value('DATE', scope)} + {self.one('123')})"]
             case "BOOLEAN":

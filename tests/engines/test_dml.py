@@ -59,11 +59,11 @@ STATEMENTS = [
 
 
 def judge() -> duckdb.DuckDBPyConnection:
-    found = duckdb.connect()
-    found.execute("SET ieee_floating_point_ops = false; SET error_on_division_by_zero = false; " + TABLES)
+    connection = duckdb.connect()
+    connection.execute("SET ieee_floating_point_ops = false; SET error_on_division_by_zero = false; " + TABLES)
     for name, select in VIEWS.items():
-        found.execute(f"CREATE VIEW {name} AS {select}")
-    return found
+        connection.execute(f"CREATE VIEW {name} AS {select}")
+    return connection
 
 
 def opened(engine: EngineName) -> Database:

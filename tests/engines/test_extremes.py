@@ -125,15 +125,15 @@ def test_nested_extremes_equal_the_referee_s(dialect: Dialect) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_batches(way: str) -> None:
-    found = case({**AT_TOP, "last": NESTED["last"], "derived": NESTED["derived"]}, 5, 120, "sql")
-    databases = {(e, s): found.open(e, s) for e, s in CONTESTANTS if s == "optimized"}
-    oracle = found.referee()
-    for batch in cut(found.events, Random(5), 9):
+    both_kinds = case({**AT_TOP, "last": NESTED["last"], "derived": NESTED["derived"]}, 5, 120, "sql")
+    databases = {(e, s): both_kinds.open(e, s) for e, s in CONTESTANTS if s == "optimized"}
+    oracle = both_kinds.referee()
+    for batch in cut(both_kinds.events, Random(5), 9):
         for event in batch:
             oracle.apply(*event)
         for contestant, database in databases.items():
             WAYS[way](database, batch)
-            for view, select in found.selects.items():
+            for view, select in both_kinds.selects.items():
                 wrong = difference(database.view(view).rows(), oracle.rows(select))
                 assert wrong is None, f"{view} by {contestant}: {wrong}"
 

@@ -84,8 +84,8 @@ def case(views: dict[str, str], stream: Sequence[Event]) -> Case:
 
 
 def columns(expressions: str, most: int = 8) -> list[str]:
-    found = listed(expressions)
-    return [", ".join(f"{e} AS c{j}" for j, e in enumerate(found[i : i + most])) for i in range(0, len(found), most)]
+    each = listed(expressions)
+    return [", ".join(f"{e} AS c{j}" for j, e in enumerate(each[i : i + most])) for i in range(0, len(each), most)]
 
 
 def test_every_function_as_a_column() -> None:

@@ -52,8 +52,8 @@ def agrees_with_definitions(engine: Interpreter, p: Program) -> None:
         expected: Entries = {}
         for given in held:
             env = dict(zip(v.inputs, given, strict=True))
-            found = evaluate(v.definition, read, v.outputs, env)
-            expected |= {given + key: m for key, m in found.items()}
+            entries = evaluate(v.definition, read, v.outputs, env)
+            expected |= {given + key: m for key, m in entries.items()}
         assert engine.entries(v.name) == expected, v.name
 
 

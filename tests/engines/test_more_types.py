@@ -67,15 +67,15 @@ def test_arithmetic_and_common_types_are_those_of_duckdb() -> None:
 
 
 def events() -> list[Event]:
-    random, live, found = Random(7), list[tuple[Any, ...]](), list[Event]()
+    random, live, stream = Random(7), list[tuple[Any, ...]](), list[Event]()
     for k in range(40):
         if live and random.random() < 0.3:
-            found.append(("-", "r", live.pop(random.randrange(len(live)))))
+            stream.append(("-", "r", live.pop(random.randrange(len(live)))))
             continue
         cells = [random.choice((None, low, high, max(low, 0), 1, 2, 100)) for low, high in RANGES.values()]
         live.append((k % 5, *cells))
-        found.append(("+", "r", live[-1]))
-    return found
+        stream.append(("+", "r", live[-1]))
+    return stream
 
 
 def test_values_are_those_of_duckdb() -> None:

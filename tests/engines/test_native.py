@@ -415,10 +415,10 @@ def test_the_memory_of_orders_is_what_explain_says(query: str) -> None:
     db.apply(bulk.deep_book(1, 8000, 4000, sides=PAPER_QUERIES[query].relations).batch())
     measured = {name: size / entries for name, entries, size in db.engine.memory() if entries > 500}  # type: ignore[attr-defined]
     ordered = [m for m in emit.native(db.program).layout.maps if m.orders]
-    for found in ordered:
-        said = entry_bytes(found) + SLOT_BYTES * (1 + len(found.indexes))
-        said += sum(order_bytes(found, order) for order in found.orders.values())
-        assert 0.8 < measured[found.shown] / said < 1.25, found.name
+    for map_ in ordered:
+        said = entry_bytes(map_) + SLOT_BYTES * (1 + len(map_.indexes))
+        said += sum(order_bytes(map_, order) for order in map_.orders.values())
+        assert 0.8 < measured[map_.shown] / said < 1.25, map_.name
     assert ordered
 
 
@@ -429,8 +429,8 @@ def test_the_memory_of_many_small_trees_is_what_explain_says() -> None:
       CREATE MATERIALIZED VIEW least AS SELECT k, min(x) AS x FROM r GROUP BY k;
     """)
     db.insert("r", [(k, -k) for k in range(5000)])
-    (found,) = (m for m in emit.native(db.program).layout.maps if m.orders)
-    (order,) = found.orders.values()
-    (measured,) = (size / entries for name, entries, size in db.engine.memory() if name == found.shown)  # type: ignore[attr-defined]
-    said = entry_bytes(found) + SLOT_BYTES + order_bytes(found, order) + slice_bytes(found, order)
+    (map_,) = (m for m in emit.native(db.program).layout.maps if m.orders)
+    (order,) = map_.orders.values()
+    (measured,) = (size / entries for name, entries, size in db.engine.memory() if name == map_.shown)  # type: ignore[attr-defined]
+    said = entry_bytes(map_) + SLOT_BYTES + order_bytes(map_, order) + slice_bytes(map_, order)
     assert 0.75 < measured / said < 1.25

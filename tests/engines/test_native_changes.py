@@ -131,9 +131,9 @@ def test_a_fresh_engine_tells_all_rows_and_then_what_changed(sales: Compiled) ->
 def test_columns_have_their_types_and_a_weight_before_them(sales: Compiled) -> None:
     engine = engine_of(sales)
     engine.state.many("sales", 1, [sale(1, "a", "1", 0.5, "2024-02-29"), sale(2, "a", "3")])
-    found, shown = pa.array(engine.changes("per_shop")).type, pa.array(engine.result("per_shop")).type
-    assert found.field(0).equals(pa.field("weight", pa.int64(), nullable=False))
-    assert list(found)[1:] == list(shown)
+    told_type, shown = pa.array(engine.changes("per_shop")).type, pa.array(engine.result("per_shop")).type
+    assert told_type.field(0).equals(pa.field("weight", pa.int64(), nullable=False))
+    assert list(told_type)[1:] == list(shown)
 
 
 def test_a_row_that_is_there_several_times(sales: Compiled) -> None:
@@ -205,9 +205,9 @@ def test_an_entry_is_told_with_what_it_was_and_what_it_is(sales: Compiled) -> No
     count = "per_shop"
     assert told(engine.partials(view)) == []
     engine.state.many("sales", 1, [sale(1, "a", "1.50"), sale(2, None, "2")])
-    found = pa.array(engine.partials(view))
-    assert [f.name for f in found.type] == ["weight", "k0", "value"]
-    assert [f.type for f in found.type] == [pa.int64(), pa.string(), pa.decimal128(38, 2)]
+    partials = pa.array(engine.partials(view))
+    assert [f.name for f in partials.type] == ["weight", "k0", "value"]
+    assert [f.type for f in partials.type] == [pa.int64(), pa.string(), pa.decimal128(38, 2)]
     assert set(told(engine.partials(count))) == {(1, "a", 1), (1, None, 1)}
     engine.state.one("sales", -1, sale(1, "a", "1.50"))
     engine.state.one("sales", 1, sale(1, None, "1.50"))
@@ -223,10 +223,10 @@ def test_kinds_of_keys_and_values_have_their_types() -> None:
     engine.state.one("r", 1, (1, "2.5", 0.1, "1970-01-02", "1970-01-01 00:00:01", True))
     keys = [pa.decimal128(38, 3), pa.float64(), pa.int64(), pa.int64(), pa.bool_()]
     values = {name: pa.array(engine.partials(name)) for name in made.watched.views}
-    assert all([f.type for f in found.type][1:-1] == keys for found in values.values())
-    last = {found.type.field(found.type.num_fields - 1).type for found in values.values()}
+    assert all([f.type for f in partial.type][1:-1] == keys for partial in values.values())
+    last = {partial.type.field(partial.type.num_fields - 1).type for partial in values.values()}
     assert last == {pa.int64(), pa.float64(), pa.decimal128(38, 0)}
-    assert [tuple(found.to_pylist()[0].values())[3:6] for found in values.values()] == [(1, 1_000_000, True)] * 3
+    assert [tuple(partial.to_pylist()[0].values())[3:6] for partial in values.values()] == [(1, 1_000_000, True)] * 3
 
 
 def test_a_value_of_more_than_38_digits_is_no_other_number() -> None:

@@ -32,13 +32,13 @@ def chosen_pairs(number: int) -> list[tuple[int, int]]:
 
 
 def chosen_words(number: int) -> list[tuple[str]]:
-    found: list[tuple[str]] = []
+    words: list[tuple[str]] = []
     for first in (f"{n:08}".encode() for n in count()):
         second = mix(mix(START, 16), int.from_bytes(first, "little")) ^ 12345
         with contextlib.suppress(UnicodeDecodeError):
-            found.append(((first + second.to_bytes(8, "little")).decode(),))
-        if len(found) == number:
-            return found
+            words.append(((first + second.to_bytes(8, "little")).decode(),))
+        if len(words) == number:
+            return words
     raise AssertionError
 
 

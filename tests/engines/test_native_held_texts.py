@@ -133,12 +133,12 @@ def test_what_an_order_holds_is_not_saved(small: Compiled, file: Path) -> None:
     engine.state.one("other", 1, (1,))
     save(engine, file)
     later = restored(small, file)
-    for found in (engine, later):
-        assert told(found.result("first")) == first
-        found.state.many("r", -1, rows)
-        assert told(found.result("first")) == []
+    for each in (engine, later):
+        assert told(each.result("first")) == first
+        each.state.many("r", -1, rows)
+        assert told(each.result("first")) == []
         for _ in range(2):  # the first answer tells all rows, the second what is noted
-            list(answers(found, small))
+            list(answers(each, small))
     assert texts_of(engine) == texts_of(later) == constants(small)
 
 

@@ -324,11 +324,11 @@ def test_nan_and_zero_are_one_key_each(db: Database) -> None:
 def test_computed_keys_too(db: Database) -> None:
     """0 · -1 is -0, and ∞ - ∞ is a NaN with its sign bit set."""
     db.insert("n", [row(x=0.0, y=-1.0), row(x=-1.0, y=0.0), row(x=INF, y=INF), row(x=NAN, y=1.0), row(x=INF, y=0.0)])
-    found = Counter(map(shown, db.view("computed").rows()))
-    assert found == Counter([(0.0, 1.0, 1), (0.0, -1.0, 1), (INF, "NaN", 1), ("NaN", "NaN", 1), ("NaN", INF, 1)])
+    counts = Counter(map(shown, db.view("computed").rows()))
+    assert counts == Counter([(0.0, 1.0, 1), (0.0, -1.0, 1), (INF, "NaN", 1), ("NaN", "NaN", 1), ("NaN", INF, 1)])
     db.insert("n", [row(x=-INF, y=-INF), row(x=1.0, y=NAN)])
-    found = Counter(map(shown, db.view("computed").rows()))
-    assert (found[INF, "NaN", 2], found["NaN", "NaN", 2]) == (1, 1)
+    counts = Counter(map(shown, db.view("computed").rows()))
+    assert (counts[INF, "NaN", 2], counts["NaN", "NaN", 2]) == (1, 1)
 
 
 def test_cancellation_leaves_nothing_behind(db: Database) -> None:

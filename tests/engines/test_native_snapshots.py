@@ -195,8 +195,8 @@ def test_maps_that_are_growing_or_have_gaps(doubles: Compiled, file: Path) -> No
     assert len(first) == 50
     save(engine, file)
     later = restored(doubles, file)
-    for found in (engine, later):
-        found.state.many("r", 1, rows[:100])
+    for each in (engine, later):
+        each.state.many("r", 1, rows[:100])
     assert held(later, doubles) == held(engine, doubles)
     assert file.stat().st_size < 60_000
 

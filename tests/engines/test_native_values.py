@@ -289,8 +289,8 @@ def words() -> list[str]:
 
 def test_no_name_matters_to_cpp(quick_compiler: None) -> None:
     """Every word as a column and a variable, some also as a stream and a view; one program for all of them."""
-    found, some = words(), ("concept", "other", "product", "doubt", "are")
-    every = [found[i : i + AT_ONCE] for i in range(0, len(found), AT_ONCE)]
+    names, some = words(), ("concept", "other", "product", "doubt", "are")
+    every = [names[i : i + AT_ONCE] for i in range(0, len(names), AT_ONCE)]
     script = ""
     for i, part in enumerate(every):
         columns = ", ".join(f'"{word}" INTEGER' for word in part)

@@ -58,16 +58,16 @@ def row(relation: str, rng: Random) -> tuple[Any, ...]:
 
 
 def events(seed: int, count: int) -> list[Event]:
-    rng, live, found = Random(seed), list[tuple[str, Any]](), list[Event]()
+    rng, live, stream = Random(seed), list[tuple[str, Any]](), list[Event]()
     for _ in range(count):
         if live and rng.random() < len(live) / 30:
             relation, gone = live.pop(rng.randrange(len(live)))
-            found.append(("-", relation, gone))
+            stream.append(("-", relation, gone))
         else:
             relation = rng.choice(("r", "r", "s"))
             live.append((relation, row(relation, rng)))
-            found.append(("+", *live[-1]))
-    return found
+            stream.append(("+", *live[-1]))
+    return stream
 
 
 CASE = Case(

@@ -249,9 +249,9 @@ def test_a_program_that_would_be_too_large_stays_on_python_and_says_so(monkeypat
     again.insert("r", ROWS)
     assert (again.tier, again.verify("pairs")) == ("python", [])
     assert re.search(f"no native code: {why}", str(again.explain()))
-    findings = [str(finding) for found in viewlet.check(SCRIPT) for finding in found.findings]
+    findings = [str(finding) for checked in viewlet.check(SCRIPT) for finding in checked.findings]
     assert sum("generated Python" in finding for finding in findings) == len(VIEWS)
-    assert all(found.maintainable for found in viewlet.check(SCRIPT))
+    assert all(checked.maintainable for checked in viewlet.check(SCRIPT))
 
 
 def test_infinities_need_machine_code_for_a_further_view(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,10 +31,10 @@ def watching(program: Program, watched: Watched | None = None) -> Compiled:
         roots = [query.name for r in program.results for query in r.reads if isinstance(query, View)]
         watched = Watched(tuple(r.name for r in program.results), tuple(dict.fromkeys(roots)))
     with compiled_quickly():
-        found = compile_program(program, watched)
-    if found is None:
+        made = compile_program(program, watched)
+    if made is None:
         pytest.skip("no C++ compiler")
-    return found
+    return made
 
 
 def engine_of(made: Compiled, tables: Mapping[str, Mapping[Row, int]] | None = None) -> NativeEngine:
@@ -68,8 +68,8 @@ class Follower:
 
     def _there(self, engine: NativeEngine, view: str) -> Counter[Any]:
         rounded = float if isinstance(self.made.kinds.values[view], Inexact) else lambda value: value
-        found = ((*key, rounded(value)) for key, value in engine.entries(view).items())
-        return Counter(tuple("NaN" if v != v else v for v in entry) for entry in found)
+        entries = ((*key, rounded(value)) for key, value in engine.entries(view).items())
+        return Counter(tuple("NaN" if v != v else v for v in entry) for entry in entries)
 
 
 def _add(rows: Counter[Any], changes: Sequence[tuple[Any, ...]]) -> None:

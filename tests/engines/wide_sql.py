@@ -309,13 +309,13 @@ class Writer:
     def items(self, scope: Scope, kinds: tuple[Kind, ...] | None) -> list[tuple[str, Field]]:
         """Names and what they stand for."""
         if kinds is None:
-            found = [(f.sql, f.kind) for f in self.rng.sample(scope.own, min(len(scope.own), self.one((1, 2, 3))))]
+            columns = [(f.sql, f.kind) for f in self.rng.sample(scope.own, min(len(scope.own), self.one((1, 2, 3))))]
             for _ in range(self.one((0, 1, 1))):
                 kind = self.kind_of(scope)
-                found.append((self.computed(kind, scope.deeper), kind))
+                columns.append((self.computed(kind, scope.deeper), kind))
         else:
-            found = [(self.value(kind, scope), kind) for kind in kinds]
-        return [(self.name("c"), Field(sql, kind)) for sql, kind in found]
+            columns = [(self.value(kind, scope), kind) for kind in kinds]
+        return [(self.name("c"), Field(sql, kind)) for sql, kind in columns]
 
     def with_alias(
         self, where: list[str], items: list[tuple[str, Field]], scope: Scope, kinds: tuple[Kind, ...] | None

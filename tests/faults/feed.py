@@ -120,9 +120,9 @@ class Feed:
         self.driver.call(drive.stop, str(self.checkpoint))
 
 
-def check(streams: Streams, checkpoint: Path, found: dict[str, list[tuple[object, ...]]]) -> None:
+def check(streams: Streams, checkpoint: Path, answers: dict[str, list[tuple[object, ...]]]) -> None:
     for vacuity in streams.check(checkpoint).values():
         vacuity.check()
     *_, last = streams.answers()
     for view, expected in last.items():
-        assert difference(found[view], expected) is None, view
+        assert difference(answers[view], expected) is None, view

@@ -46,9 +46,9 @@ class Job:
 
     @property
     def newest(self) -> Manifest:
-        found = newest_manifest(Store.of(str(self.checkpoint)))
-        assert found is not None
-        return found
+        manifest = newest_manifest(Store.of(str(self.checkpoint)))
+        assert manifest is not None
+        return manifest
 
     def state(self, path: str) -> Path:
         return self.checkpoint / "viewlet" / path

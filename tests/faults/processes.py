@@ -27,8 +27,8 @@ def cell_port(checkpoint: Path, cell: str) -> int:
 
 def cell_process(mark: str, checkpoint: Path, cell: str) -> int:
     port = cell_port(checkpoint, cell)
-    (found,) = _holders(mark, {inode for inode, local, _, state in _sockets() if (local, state) == (port, LISTENING)})
-    return found
+    (pid,) = _holders(mark, {inode for inode, local, _, state in _sockets() if (local, state) == (port, LISTENING)})
+    return pid
 
 
 def clients_of(mark: str, checkpoint: Path, cell: str) -> list[int]:

@@ -90,11 +90,11 @@ def test_batches_that_were_told_to_a_sink_stay_what_they_were_when_spark_forgets
     job.run_with(spark, 4)
     follow(spark, job, "by_price", tmp_path / "sink")
     lose_two_batches(job, newest=3)
-    found = job.run_with(spark, 6)
-    check(job.streams, job.checkpoint, found)
+    answers = job.run_with(spark, 6)
+    check(job.streams, job.checkpoint, answers)
     follow(spark, job, "by_price", tmp_path / "sink")
     kept = shown(read_view(spark, str(tmp_path / "sink" / "rows")))
-    assert difference(kept, found["by_price"]) is None
+    assert difference(kept, answers["by_price"]) is None
 
 
 def test_a_batch_that_was_told_is_never_another_one(spark: SparkSession, tmp_path: Path) -> None:
@@ -152,8 +152,8 @@ def test_a_broken_snapshot_is_passed_over_for_the_one_before(spark: SparkSession
     with flipped(job.state(newer.file.path)):
         with flipped(job.state(older.file.path)):
             job.is_refused(spark, "CorruptError", newer.file.path, older.file.path)
-        found = job.run(spark)
-    check(replace(streams, batches=streams.batches[: given + 1]), job.checkpoint, found)
+        answers = job.run(spark)
+    check(replace(streams, batches=streams.batches[: given + 1]), job.checkpoint, answers)
 
 
 def run_until_two_snapshots(spark: SparkSession, job: Job) -> int:

@@ -111,8 +111,8 @@ def test_the_same_tables_in_another_order_of_another_width_and_with_other_column
     spark: SparkSession, begun: Path
 ) -> None:
     other = [(item, price, "unread") for item, price, _ in reversed(ITEMS)]
-    found = start(spark, begun, prices(spark, other, "int").repartition(3), kinds(spark, reversed(KINDS)))
-    assert found == [("x", Decimal("2.50")), ("y", Decimal("4.00"))]
+    rows = start(spark, begun, prices(spark, other, "int").repartition(3), kinds(spark, reversed(KINDS)))
+    assert rows == [("x", Decimal("2.50")), ("y", Decimal("4.00"))]
 
 
 CHANGED = {

@@ -163,10 +163,10 @@ def compare(single: Single, cells: Cells, when: str) -> None:
 
 def random_axes(script: Script, rng: Random, dimensions: int, shares: Sequence[int] = (2, 3)) -> Axes:
     """Any legal dimensions, whatever they cost; none where the script cannot be divided."""
-    found = monomials(script)
-    if not all(m.splits for m in found):
+    parts = monomials(script)
+    if not all(m.splits for m in parts):
         return ()
-    chosen = [Spread(found, tuple(rng.choice(m.splits) for m in found)) for _ in range(dimensions)]
+    chosen = [Spread(parts, tuple(rng.choice(m.splits) for m in parts)) for _ in range(dimensions)]
     return tuple((spread, rng.choice(shares)) for spread in chosen)
 
 

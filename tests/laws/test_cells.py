@@ -269,12 +269,12 @@ BROKEN = {
 def grid_with(script: Script, legal: Mapping[str, Route]) -> Grid:
     """The legal grid of four cells whose copies are routed so."""
     wanted = {(name.split("_")[0], way(route)) for name, route in legal.items()}
-    found = monomials(script)
+    parts = monomials(script)
     splits = (
         next(s for s in m.splits if {(a.name, way(r)) for a, r in zip(m.atoms, s.routes, strict=True)} <= wanted)
-        for m in found
+        for m in parts
     )
-    grid = assemble(script, ((Spread(found, tuple(splits)), 4),))
+    grid = assemble(script, ((Spread(parts, tuple(splits)), 4),))
     assert {copy.name: copy.routes for copy in grid.copies} == {name: (route,) for name, route in legal.items()}
     return grid
 

@@ -209,9 +209,9 @@ def test_a_statement_does_not_join_one_that_writes_what_it_reads() -> None:
 
 
 def as_view(text: str) -> View:
-    found = parse(text)
-    assert isinstance(found, View)
-    return found
+    view = parse(text)
+    assert isinstance(view, View)
+    return view
 
 
 def test_names_are_changed_wherever_they_stand() -> None:

@@ -39,8 +39,8 @@ def pairs(name: str) -> Iterator[Pair]:
 
 
 def of(name: str) -> pytest.MarkDecorator:
-    found = list(pairs(name))
-    return pytest.mark.parametrize(("before", "after"), [p[1:] for p in found], ids=[p[0] for p in found])
+    cases = list(pairs(name))
+    return pytest.mark.parametrize(("before", "after"), [p[1:] for p in cases], ids=[p[0] for p in cases])
 
 
 def checked(text: str) -> Block:
@@ -84,23 +84,23 @@ def well_formed(block: Block, given: frozenset[str] = GIVEN) -> None:
 
 @of("names")
 def test_each_name_once(before: str, after: str) -> None:
-    found = each_name_once(checked(before))
-    assert show_block(found) == after
-    well_formed(found)
+    renamed = each_name_once(checked(before))
+    assert show_block(renamed) == after
+    well_formed(renamed)
 
 
 @of("invariant")
 def test_outside_loops(before: str, after: str) -> None:
-    found = outside_loops(checked(before))
-    assert show_block(found) == (before if after == "unchanged" else after)
-    well_formed(found)
+    moved = outside_loops(checked(before))
+    assert show_block(moved) == (before if after == "unchanged" else after)
+    well_formed(moved)
 
 
 @of("fuse")
 def test_fuse(before: str, after: str) -> None:
-    found = fuse(turns(before))
-    assert text_of(found) == (before if after == "apart" else after)
-    for each in found:
+    fused = fuse(turns(before))
+    assert text_of(fused) == (before if after == "apart" else after)
+    for each in fused:
         well_formed(each.block)
 
 

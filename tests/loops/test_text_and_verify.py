@@ -22,11 +22,11 @@ from viewlet.workloads.queries import PAPER_QUERIES
 def nests_come_back(program: Program) -> int:
     """How many nests there were; making a plan verifies it."""
     lowering = Lowering.of(program)
-    found = [block for trigger in program.triggers for block in plan(program, trigger, lowering).blocks]
-    found += [fill_block(view, lowering) for view in program.views if view.is_cache]
-    for block in found:
+    nests = [block for trigger in program.triggers for block in plan(program, trigger, lowering).blocks]
+    nests += [fill_block(view, lowering) for view in program.views if view.is_cache]
+    for block in nests:
         assert parse_block(show_block(block)) == block
-    return len(found)
+    return len(nests)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

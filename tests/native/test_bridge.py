@@ -237,8 +237,8 @@ def test_put_adds(shop: NativeState) -> None:
 
 def test_results_come_as_arrow(shop: NativeState) -> None:
     shop.many("orders", 1, [ORDER, BARE, BARE, (3, "", 1, -1, DAY, NOON, False, -7, math.inf)])
-    found = sorted(shown(shop, "all_orders"), key=lambda row: row["id"])
-    assert [tuple(row.values()) for row in found] == [
+    orders = sorted(shown(shop, "all_orders"), key=lambda row: row["id"])
+    assert [tuple(row.values()) for row in orders] == [
         (*ORDER[:3], Decimal("3.1416"), *ORDER[4:]),
         (2, None, Decimal("5.00"), None, BARE[4], None, None, None, None),
         (2, None, Decimal("5.00"), None, BARE[4], None, None, None, None),
@@ -256,8 +256,8 @@ def test_repeated_rows_are_repeated_whole(rows: list[tuple[str | None, bool | No
     state.events(events)
     batch = pa.record_batch(state.rows("all_orders"))
     batch.validate(full=True)
-    found = [(r["customer"], r["paid"]) for r in sorted(batch.to_pylist(), key=lambda r: r["id"])]
-    assert found == [(c, p) for c, p, n in rows for _ in range(n)]
+    repeated = [(r["customer"], r["paid"]) for r in sorted(batch.to_pylist(), key=lambda r: r["id"])]
+    assert repeated == [(c, p) for c, p, n in rows for _ in range(n)]
 
 
 def test_a_result_that_does_not_fit_names_view_and_column(shop: NativeState) -> None:

@@ -207,15 +207,15 @@ def test_no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.parametrize("wrong", ["/nowhere/c++", "false", "true", "'unclosed", ""])
 def test_a_wrong_cxx_is_passed_over(monkeypatch: pytest.MonkeyPatch, wrong: str) -> None:
     monkeypatch.setenv("CXX", wrong)
-    found = build.find_compiler()
-    assert found is not None
-    assert Path(found.command[0]).name not in ("false", "true")
+    compiler = build.find_compiler()
+    assert compiler is not None
+    assert Path(compiler.command[0]).name not in ("false", "true")
 
 
 def test_a_chosen_compiler_is_first() -> None:
-    found = build.find_compiler()
-    assert found is not None
-    assert found.command[0].endswith("counted-c++")
+    compiler = build.find_compiler()
+    assert compiler is not None
+    assert compiler.command[0].endswith("counted-c++")
 
 
 # -- the cache directory -----------------------------------------------------------------------------------------------

@@ -90,8 +90,8 @@ def _update(state: NativeState, form: str, events: list[Any]) -> None:
 
 def _compare(state: NativeState, there: Counter[Any]) -> None:
     expected = {_cells(relation, row): n for (relation, row), n in there.items()}
-    found = {(name, row): n for name in ("orders", "payments") for row, n in state.table(name).items()}
-    assert found == expected
+    stored = {(name, row): n for name in ("orders", "payments") for row, n in state.table(name).items()}
+    assert stored == expected
     counts: Counter[Any] = Counter()
     pairs = 0
     for (relation, row), n in there.items():

@@ -34,8 +34,8 @@ def test_delta_on_s_uses_two_views_each_twice():
     """M_{Q,1} := Sum_{⟨⟩;1}(S) and M_{Q,2} := R"""
     decision, compilation = decided("S")
     assert reads(decision) == {"Q_S": 2, "Q_R": 2}
-    found = {name: view.definition.text for name, view in compilation.catalog.views.items() if name != "Q"}
-    assert found == {"Q_S": "Sum[](S(B))", "Q_R": "R(A)"}
+    auxiliary = {name: view.definition.text for name, view in compilation.catalog.views.items() if name != "Q"}
+    assert auxiliary == {"Q_S": "Sum[](S(B))", "Q_R": "R(A)"}
     assert len(compilation.trace.fired("nested_aggregates_and_decorrelation")) == 2  # "once to each instance"
 
 

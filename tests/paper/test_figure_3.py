@@ -11,20 +11,20 @@ from bench.paper.printed import FIGURE_3, Rules
 
 
 def test_figure_3():
-    found = {name: rules(compiled(name, strategy_of(name))) for name in FIGURE_3}
+    derived = {name: rules(compiled(name, strategy_of(name))) for name in FIGURE_3}
     differences = {
-        (name, column): getattr(found[name], column)
+        (name, column): getattr(derived[name], column)
         for name in FIGURE_3
         for column in Rules._fields
-        if getattr(found[name], column) != getattr(FIGURE_3[name], column)
+        if getattr(derived[name], column) != getattr(FIGURE_3[name], column)
     }
     assert differences == {cell: here for cell, (here, _) in DIFFERENCES.items()}
 
 
 def test_vwap_under_each_strategy():
     """The heuristics avoid input variables; the naive transform and the cost model keep the price in a view cache"""
-    found = {strategy: rules(compiled("vwap", strategy)).three for strategy in ("optimized", "naive", "cost")}
-    assert found == {"optimized": "S", "naive": "C", "cost": "C"}
+    letters = {strategy: rules(compiled("vwap", strategy)).three for strategy in ("optimized", "naive", "cost")}
+    assert letters == {"optimized": "S", "naive": "C", "cost": "C"}
 
 
 def test_q17_and_q18_decorrelate_only_for_lineitem():

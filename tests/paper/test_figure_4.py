@@ -57,28 +57,28 @@ def normal(statement: str) -> tuple[str, str]:
 
 def test_the_views():
     """Q_O1 := Sum_{CK;1}(C), Q_O2 := Sum_{OK;QTY}(LI), Q_LI := Sum_{CK;1}(σ_{OK=ok}(C ⋈ O))"""
-    found = {in_paper_names(read): text.upper() for read, text in definitions(PROGRAM).items()}
-    assert found["Q_O1[][CK]"] == "C(CK)"
-    assert found["Q_O2[][OK]"] == "SUM[OK](LI(OK, QTY) * QTY)"
-    assert found["Q_LI[][CK, OK]"] == "C(CK) * O(CK, OK)"
-    assert found["Q_LI_C[][CK, OK]"] == "O(CK, OK)"
+    views = {in_paper_names(read): text.upper() for read, text in definitions(PROGRAM).items()}
+    assert views["Q_O1[][CK]"] == "C(CK)"
+    assert views["Q_O2[][OK]"] == "SUM[OK](LI(OK, QTY) * QTY)"
+    assert views["Q_LI[][CK, OK]"] == "C(CK) * O(CK, OK)"
+    assert views["Q_LI_C[][CK, OK]"] == "O(CK, OK)"
     assert (
-        found["Q_C[][CK]"] == "SUM[CK](LI(OK, QTY) * O(CK, OK) * (N := SUM[OK](LI(OK, QTY2) * QTY2)) * [100 < N] * QTY)"
+        views["Q_C[][CK]"] == "SUM[CK](LI(OK, QTY) * O(CK, OK) * (N := SUM[OK](LI(OK, QTY2) * QTY2)) * [100 < N] * QTY)"
     )
-    assert len(found) == 6
+    assert len(views) == 6
 
 
 def test_statement_by_statement():
     """Each of 01–10 is there, and nothing else; the order within a trigger is only bound to read old versions."""
     for event, expected in FIGURE_4.items():
-        found = [in_paper_names(s) for s in trigger_text(PROGRAM, event)]
-        assert sorted(map(normal, found)) == sorted(map(normal, expected.values())), event
+        compiled = [in_paper_names(s) for s in trigger_text(PROGRAM, event)]
+        assert sorted(map(normal, compiled)) == sorted(map(normal, expected.values())), event
 
 
 def test_nothing_but_increments():
     """No statement re-evaluates, none is buffered, and only 02, 08 and 09 loop."""
-    found = [s for event in FIGURE_4 for s in statements(PROGRAM, event)]
-    assert all(s.op == "+=" and not s.buffered for s in found)
+    compiled = [s for event in FIGURE_4 for s in statements(PROGRAM, event)]
+    assert all(s.op == "+=" and not s.buffered for s in compiled)
     assert sum("foreach" in s for event in FIGURE_4 for s in trigger_text(PROGRAM, event)) == 3
 
 

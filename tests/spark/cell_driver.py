@@ -128,15 +128,15 @@ class Driver:
         assert self.shown("w") == +joined
 
     def shown(self, view: str) -> Counter[tuple[Any, ...]]:
-        files, found = self.chain.view(view), Counter[tuple[Any, ...]]()
+        files, rows = self.chain.view(view), Counter[tuple[Any, ...]]()
         for file in filter(None, (files.base, *files.changes)):
             table = pq.read_table(pa.BufferReader(self.place.store.checked(file)))
             names = [name for name in table.column_names if name not in ("batch", "weight")]
             columns = [table[name].to_pylist() for name in ("weight", *names)]
             for weight, *row in zip(*columns, strict=True):
-                found[tuple(row)] += weight
-        assert all(weight >= 0 for weight in found.values())
-        return +found
+                rows[tuple(row)] += weight
+        assert all(weight >= 0 for weight in rows.values())
+        return +rows
 
     def kill(self) -> None:
         assert self.answer is not None
@@ -150,9 +150,9 @@ class Driver:
             self.go_on(check=False)
         assert self.answer is not None
         path, until = Path(f"/proc/{self.answer.pid}/task/{self.answer.pid}/children"), time.monotonic() + DEADLINE
-        while not (found := path.read_text().split()):
+        while not (children := path.read_text().split()):
             assert time.monotonic() < until, "no snapshot is being made"
-        return int(found[0])
+        return int(children[0])
 
     def snapshotted(self) -> None:
         """Batches until the chain has one more snapshot."""

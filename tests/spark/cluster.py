@@ -36,11 +36,11 @@ A = TypeVar("A")
 def until(what: str, look: Callable[[], A | None]) -> A:
     """What ``look`` finds, as soon as it finds anything."""
     end = time.monotonic() + PATIENCE
-    while not (found := look()):
+    while not (answer := look()):
         if time.monotonic() > end:
             raise TimeoutError(f"waited {PATIENCE:.0f} s for {what}")
         time.sleep(0.02)
-    return found
+    return answer
 
 
 # -- marked processes --------------------------------------------------------------------------------------------------
@@ -153,5 +153,5 @@ def _launch(mark: str, folder: Path, kind: str, name: str, *options: str) -> sub
 
 
 def _said(log: Path, pattern: str) -> str | None:
-    found = re.search(pattern, log.read_text())
-    return found[1] if found else None
+    match_ = re.search(pattern, log.read_text())
+    return match_[1] if match_ else None

@@ -47,16 +47,16 @@ class Streams:
 
     def sources(self, spark: SparkSession) -> dict[str, DataFrame]:
         """A stream of one file for each micro-batch; static tables as DataFrames."""
-        found = {}
+        frames = {}
         for name, relation in self.relations.items():
             columns = ", ".join(f"{c.name} {spark_type(c.type).simpleString()}" for c in relation.columns)
             if relation.static:
                 rows = [tuple(row) for row in self.case.static.get(name, ())]
-                found[name] = spark.createDataFrame(rows, columns)
+                frames[name] = spark.createDataFrame(rows, columns)
             else:
                 reader = spark.readStream.schema(f"{columns}, op int").option("maxFilesPerTrigger", 1)
-                found[name] = reader.parquet(str(self.folder / name))
-        return found
+                frames[name] = reader.parquet(str(self.folder / name))
+        return frames
 
     def maintain(self, spark: SparkSession, **options: Any) -> Views:
         script = self.case.schema + self.case.views
@@ -74,13 +74,13 @@ class Streams:
     def check(self, checkpoint: Path) -> dict[str, Vacuity]:
         """The views, folded from the changes that each micro-batch published, equal the referee's after each."""
         watch = {view: Vacuity() for view in self.case.selects}
-        found = published_rows(checkpoint, tuple(self.case.selects))
+        published = published_rows(checkpoint, tuple(self.case.selects))
         for number, answer in enumerate(self.answers()):
             for view, expected in answer.items():
-                wrong = difference(found[number][view].elements(), expected)
+                wrong = difference(published[number][view].elements(), expected)
                 assert wrong is None, f"{view} after micro-batch {number}: {wrong}"
                 watch[view].watch(expected)
-        assert max(found) == len(self.batches) - 1, "Spark made other micro-batches than the files say"
+        assert max(published) == len(self.batches) - 1, "Spark made other micro-batches than the files say"
         return watch
 
 
@@ -117,7 +117,7 @@ def write_events(relation: Relation, batch: Sequence[Event], file: Path, number:
 def published_rows(checkpoint: Path, views: Sequence[str]) -> Mapping[int, dict[str, Counter[Row]]]:
     """What each view held after each batch, by the changes published until then."""
     store = Store.of(str(checkpoint))
-    found: dict[int, dict[str, Counter[Row]]] = {}
+    by_batch: dict[int, dict[str, Counter[Row]]] = {}
     rows: dict[str, Counter[Row]] = {view: Counter() for view in views}
     for batch in sorted(int(name.removesuffix(".json")) for name in store.names("published")):
         manifest = read_manifest(store, batch)
@@ -130,8 +130,8 @@ def published_rows(checkpoint: Path, views: Sequence[str]) -> Mapping[int, dict[
                     rows[view][tuple(change.values())] += weight
         for counts in rows.values():
             assert all(count >= 0 for count in counts.values()), "a row was taken out that was not there"
-        found[batch] = {view: +counts for view, counts in rows.items()}
-    return found
+        by_batch[batch] = {view: +counts for view, counts in rows.items()}
+    return by_batch
 
 
 def shown(frame: DataFrame) -> list[Row]:

@@ -76,12 +76,12 @@ class Stream:
 
 
 def folded(batches: Mapping[str, pa.RecordBatch]) -> dict[str, Counter[tuple[Any, ...]]]:
-    found: dict[str, Counter[tuple[Any, ...]]] = {}
+    counts: dict[str, Counter[tuple[Any, ...]]] = {}
     for name, changed in batches.items():
-        found[name] = Counter()
+        counts[name] = Counter()
         for weight, *row in zip(*(column.to_pylist() for column in changed.columns), strict=True):
-            found[name][tuple(row)] += weight
-    return found
+            counts[name][tuple(row)] += weight
+    return counts
 
 
 def schemas(batches: Mapping[str, pa.RecordBatch]) -> dict[str, pa.Schema]:

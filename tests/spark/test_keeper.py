@@ -40,11 +40,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 @pytest.fixture
 def driver(place: Place) -> Iterator[Driver]:
-    found = Driver(place)
-    yield found
-    if found.answer is not None:
-        stop(place.run, [found.answer.address])
-        gone(found.answer.pid)
+    driving = Driver(place)
+    yield driving
+    if driving.answer is not None:
+        stop(place.run, [driving.answer.address])
+        gone(driving.answer.pid)
 
 
 # -- batches -----------------------------------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ def test_partial_changes_add_up_to_the_view(tmp_path: Path, place: Place) -> Non
     with compiled_quickly():
         artefact = publish(place.store, place.program, VIEWS, (view,))
     driver = Driver(replace(place, artefact=artefact), (Split(view, (0,), 3),))
-    found: list[Counter[tuple[Any, ...]]] = [Counter(), Counter(), Counter()]
+    summed: list[Counter[tuple[Any, ...]]] = [Counter(), Counter(), Counter()]
     for number in range(8):
         if number == 4:
             driver.kill()
@@ -96,11 +96,11 @@ def test_partial_changes_add_up_to_the_view(tmp_path: Path, place: Place) -> Non
             for rows in part_rows("partial", [part.data]):
                 assert rows.batch.schema.names == ["k0", "value"]
                 for row in rows.batch.to_pylist():
-                    found[part.part][row["k0"], row["value"]] += rows.times
-    assert all(n in (0, 1) for part in found for n in part.values())
-    assert sum(map(bool, found)) > 1
+                    summed[part.part][row["k0"], row["value"]] += rows.times
+    assert all(n in (0, 1) for part in summed for n in part.values())
+    assert sum(map(bool, summed)) > 1
     shown = {row[0]: row for row in driver.shown("v")}
-    everything = [key for part in found for key in +part]
+    everything = [key for part in summed for key in +part]
     assert len(everything) == len(dict(everything)), "a key is in one part"
     assert {k: v for k, v in everything if v} in (
         {a: s for a, s, _ in shown.values() if s},

@@ -38,11 +38,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 @pytest.fixture
 def driver(place: Place) -> Iterator[Driver]:
-    found = Driver(place)
-    yield found
-    if found.answer is not None:
-        stop(place.run, [found.answer.address])
-        gone(found.answer.pid)
+    driving = Driver(place)
+    yield driving
+    if driving.answer is not None:
+        stop(place.run, [driving.answer.address])
+        gone(driving.answer.pid)
 
 
 # -- generated Python --------------------------------------------------------------------------------------------------

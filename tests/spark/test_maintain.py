@@ -205,8 +205,8 @@ def test_a_plan_that_runs_outside_of_its_query_says_so() -> None:
 def stages(spark: SparkSession, views: Views) -> list[int]:
     """Of each job that a query ran, how many."""
     tracker = spark.sparkContext.statusTracker()
-    found = [tracker.getJobInfo(job) for job in sorted(tracker.getJobIdsForGroup(str(views.query.runId)))]
-    return [len(job.stageIds) for job in found if job is not None]
+    jobs = [tracker.getJobInfo(job) for job in sorted(tracker.getJobIdsForGroup(str(views.query.runId)))]
+    return [len(job.stageIds) for job in jobs if job is not None]
 
 
 COMMON = """

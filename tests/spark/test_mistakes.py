@@ -172,5 +172,5 @@ def test_a_query_that_is_stopped_in_mid_batch_says_little(
     (told,) = Watched.told
     assert len(told) < SHORT, told
     assert spark._jvm is not None
-    found = spark._jvm.java.util.regex.Pattern.compile(PROXY_ERROR).matcher(told)
-    assert found.find(), told
+    matcher = spark._jvm.java.util.regex.Pattern.compile(PROXY_ERROR).matcher(told)
+    assert matcher.find(), told

@@ -48,9 +48,9 @@ def piped(script: str, cells: int = 2, strategy: str = "optimized") -> Pipeline:
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     """Of a checkpoint that was begun with the script."""
-    found = Store(str(tmp_path))
-    _claim(found, piped(SCRIPT))
-    return found
+    begun = Store(str(tmp_path))
+    _claim(begun, piped(SCRIPT))
+    return begun
 
 
 @pytest.mark.parametrize("change", SAME)

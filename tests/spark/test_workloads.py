@@ -77,7 +77,7 @@ def declared(relation: Relation) -> pa.Schema:
 
 def test_a_book_is_so_many_events_in_so_many_files(book: EventFiles) -> None:
     assert (book.relations, book.files) == (("bids", "asks"), FILES)
-    sizes = [sum(found) for found in zip(*([len(t) for t in tables(book, r)] for r in book.relations), strict=True)]
+    sizes = [sum(lengths) for lengths in zip(*([len(t) for t in tables(book, r)] for r in book.relations), strict=True)]
     assert sum(sizes) == EVENTS
     assert all(abs(size - EVENTS // FILES) <= 3 for size in sizes), "every strand advances evenly"
     for relation in translate(FINANCE).relations:
@@ -161,12 +161,12 @@ def test_the_papers_queries_have_answers_on_a_warehouse(warehouse: EventFiles) -
 def _left(files: EventFiles) -> dict[str, pa.Table]:
     """What :meth:`EventFiles.bulk` leaves of each relation, as the files themselves do."""
     stream = files.bulk()
-    found = {name: Counter[int]() for name in stream.relations}
+    counters = {name: Counter[int]() for name in stream.relations}
     for op, code, place in zip(stream.ops.tolist(), stream.codes.tolist(), stream.places.tolist(), strict=True):
-        counter = found[stream.relations[code]]
+        counter = counters[stream.relations[code]]
         counter[place] += op
         assert counter[place] in (0, 1), "a delete names the row that came"
-    left = {name: stream.tables[name].take(sorted(counter.elements())) for name, counter in found.items()}
+    left = {name: stream.tables[name].take(sorted(counter.elements())) for name, counter in counters.items()}
     for name, table in left.items():
         assert Counter(tuple(row.values()) for row in table.to_pylist()) == live_rows(tables(files, name))
     return left
@@ -220,16 +220,16 @@ def test_the_static_table_is_there(warehouse: EventFiles) -> None:
 
 
 def test_files_are_read_back_in_order(spark: SparkSession, book: EventFiles, tmp_path: Path) -> None:
-    found = []
+    batches = []
 
     def keep(rows: DataFrame, _batch: int) -> None:
-        found.append(Counter(tuple(row) for row in rows.collect()))
+        batches.append(Counter(tuple(row) for row in rows.collect()))
 
     stream = book.stream(spark, "asks", files_per_batch=2)
     writer = stream.writeStream.foreachBatch(keep).option("checkpointLocation", str(tmp_path))
     writer.trigger(availableNow=True).start().awaitTermination()
     written = [Counter(tuple(row.values()) for row in table.to_pylist()) for table in tables(book, "asks")]
-    assert found == [written[n] + written[n + 1] for n in range(0, FILES, 2)]
+    assert batches == [written[n] + written[n + 1] for n in range(0, FILES, 2)]
 
 
 def test_what_cannot_be_is_refused(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

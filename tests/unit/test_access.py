@@ -60,10 +60,10 @@ def cost(expression: str, event: Event = INSERT) -> viewlet.loops.cost_class.Sta
     ],
 )
 def test_the_bound_keys_decide(expression: str, cost_class: str, paths: list[str]) -> None:
-    found = cost(expression)
-    assert found.cost_class == cost_class
-    assert sorted(path for _, path in found.paths) == sorted(paths)
-    assert found.unit == "event"
+    access = cost(expression)
+    assert access.cost_class == cost_class
+    assert sorted(path for _, path in access.paths) == sorted(paths)
+    assert access.unit == "event"
 
 
 def test_the_reason_names_the_view_and_the_comparison_that_does_not_help() -> None:
@@ -78,16 +78,16 @@ def test_a_nested_aggregate_that_needs_nothing_from_the_loop_runs_before_it() ->
 
 
 def test_a_batch_is_counted_per_tuple() -> None:
-    found = cost("Sum[](ΔR(a, b) * s[][b, c])", BULK)
-    assert (found.cost_class, found.unit) == ("O(matches)", "tuple of the batch")
-    assert dict(found.paths)["ΔR(a, b)"] == "batch"
+    access = cost("Sum[](ΔR(a, b) * s[][b, c])", BULK)
+    assert (access.cost_class, access.unit) == ("O(matches)", "tuple of the batch")
+    assert dict(access.paths)["ΔR(a, b)"] == "batch"
     twice = cost("Sum[](ΔR(a, b) * ΔR(c, d) * [a < c])", BULK)
     assert (twice.cost_class, twice.unit) == ("O(batch)", "tuple of the batch")
 
 
 def test_a_reevaluation_after_a_batch_runs_once() -> None:
-    found = cost("Sum[](r[][a, b])", BULK)
-    assert (found.cost_class, found.unit) == ("O(n)", "batch")
+    access = cost("Sum[](r[][a, b])", BULK)
+    assert (access.cost_class, access.unit) == ("O(n)", "batch")
 
 
 def test_a_view_cache_is_refreshed_for_every_input_and_may_miss() -> None:
@@ -98,9 +98,9 @@ def test_a_view_cache_is_refreshed_for_every_input_and_may_miss() -> None:
     inserts = {t.event.relation: t for t in program.triggers if t.event.kind == "+"}
 
     (refresh,) = (s for s in inserts["S"].statements if s.target.name == cache.name)
-    found = statement_access(refresh, inserts["S"].event, program)
-    assert (found.cost_class, found.has_scan) == ("O(n)", True)
-    assert "every input that the view cache holds" in found.reason
+    access = statement_access(refresh, inserts["S"].event, program)
+    assert (access.cost_class, access.has_scan) == ("O(n)", True)
+    assert "every input that the view cache holds" in access.reason
 
     (reader,) = (s for s in inserts["R"].statements if s.target.name == "q")
     miss = statement_access(reader, inserts["R"].event, program)
@@ -155,9 +155,9 @@ class Recorder:
         some, none = ("own", "batch") if isinstance(atom, Delta) else ("slice", "scan")
         self.paths.add((atom.text, "lookup" if bound == len(pattern) else some if bound else none))
         source = over({f"Δ{atom.name}": self.update}) if isinstance(atom, Delta) else self.engine.read
-        found = list(source(atom, pattern))
-        self.visited += len(found)
-        return found
+        entries = list(source(atom, pattern))
+        self.visited += len(entries)
+        return entries
 
 
 def recorded(statement: Statement, trigger: Trigger, engine: Interpreter, rows: list[Key]) -> Recorder:
@@ -194,10 +194,10 @@ def test_evaluation_uses_the_predicted_paths(name: str, strategy: str) -> None:
                 (text, "scan" if path == "groups" else path)
                 for text, path in statement_access(statement, trigger.event, program).paths
             }
-            found = recorded(statement, trigger, engine, rows[trigger.event.relation][-3:]).paths
-            assert found <= paths, f"{statement} on {trigger.event}"
+            visited = recorded(statement, trigger, engine, rows[trigger.event.relation][-3:]).paths
+            assert visited <= paths, f"{statement} on {trigger.event}"
             predicted |= paths
-            used |= found
+            used |= visited
     assert used, "nothing was read"
     if strategy != "naive":  # there, what fills a cache is predicted but read inside the engine
         assert len(used) > 0.6 * len(predicted)

@@ -39,13 +39,13 @@ def test_figure_3_has_every_query_and_explains_every_difference() -> None:
 
 def test_figure_6_is_derived_from_the_sql() -> None:
     grid = figure_6.grid(NAMES)
-    found = {row[0]: row[1:] for row in grid.rows}
-    assert list(found) == list(NAMES)
-    assert found["axf"] == ("2, =", "∨, <", "yes", "0 / 0", "")
-    assert found["psp"] == ("2, ×", "∧, <", "no", "2 / 1", "")
-    assert found["ssb4"][0] == "7, ="
-    assert found["q18"][3] == "2 / 2"
-    assert "printed 1 / 2" in found["q18"][-1]
+    features = {row[0]: row[1:] for row in grid.rows}
+    assert list(features) == list(NAMES)
+    assert features["axf"] == ("2, =", "∨, <", "yes", "0 / 0", "")
+    assert features["psp"] == ("2, ×", "∧, <", "no", "2 / 1", "")
+    assert features["ssb4"][0] == "7, ="
+    assert features["q18"][3] == "2 / 2"
+    assert "printed 1 / 2" in features["q18"][-1]
 
 
 # -- figure 7 ----------------------------------------------------------------------------------------------------------
@@ -69,11 +69,11 @@ def test_a_run_is_measured_and_checked(vwap: Workload, programs: list[Generated]
     race = Race(vwap, seconds=30.0)
     slow, fast = (race.run(program) for program in programs)
     for program, ran in zip(programs, (slow, fast), strict=True):
-        found = measurement(program, program.names[-1], ran)
-        assert (found.reached, found.bounded, found.events) == (1.0, False, len(vwap.stream))
-        assert found.rows_checked == 1
-        assert found.value is not None
-        assert found.value > 0
+        point = measurement(program, program.names[-1], ran)
+        assert (point.reached, point.bounded, point.events) == (1.0, False, len(vwap.stream))
+        assert point.rows_checked == 1
+        assert point.value is not None
+        assert point.value > 0
     assert fast.repetitions == 3
     assert "the very program of optimized" in measurement(programs[1], "cost", fast).note
     assert same_point("vwap", "optimized", fast.course, fast.course).value == 1.0
@@ -85,10 +85,10 @@ def test_a_run_is_measured_and_checked(vwap: Workload, programs: list[Generated]
 
 def test_a_bounded_run_says_how_far_it_came(vwap: Workload, programs: list[Generated]) -> None:
     race = Race(vwap, seconds=1e-9)
-    found = measurement(programs[0], "reevaluate", race.run(programs[0]))
-    assert found.bounded
-    assert 0 < found.reached < 1
-    assert found.rows_checked == 1
+    point = measurement(programs[0], "reevaluate", race.run(programs[0]))
+    assert point.bounded
+    assert 0 < point.reached < 1
+    assert point.rows_checked == 1
 
 
 def test_a_wrong_answer_raises(vwap: Workload, programs: list[Generated]) -> None:
@@ -99,16 +99,16 @@ def test_a_wrong_answer_raises(vwap: Workload, programs: list[Generated]) -> Non
 
 def test_databases_refresh_and_are_checked(vwap: Workload) -> None:
     with databases(seconds=0.5) as others:
-        found = [others.measured(name, vwap) for name in ("duckdb", "sqlite", "postgresql")]
-    assert [m.outcome for m in found] == ["measured"] * 3
-    assert [m.rows_checked for m in found] == [1] * 3
-    assert all(m.value and m.events for m in found)
+        points = [others.measured(name, vwap) for name in ("duckdb", "sqlite", "postgresql")]
+    assert [m.outcome for m in points] == ["measured"] * 3
+    assert [m.rows_checked for m in points] == [1] * 3
+    assert all(m.value and m.events for m in points)
 
 
 def test_percentiles_rise(vwap: Workload, programs: list[Generated]) -> None:
-    found = [m.value for m in latency.measured(Race(vwap, 1.0), programs[1])]
-    assert found == sorted(found, key=lambda value: value or 0)
-    assert len(found) == len(latency.PERCENTILES)
+    values = [m.value for m in latency.measured(Race(vwap, 1.0), programs[1])]
+    assert values == sorted(values, key=lambda value: value or 0)
+    assert len(values) == len(latency.PERCENTILES)
 
 
 def test_static_tables_are_there_under_every_strategy() -> None:
@@ -119,16 +119,16 @@ def test_static_tables_are_there_under_every_strategy() -> None:
 
 
 def test_printed_rates_are_the_papers() -> None:
-    found = {m.contestant: m.value for m in suite.printed("mst")}
-    assert found == {"paper": 19.90, "paper depth 0": 6.54, "paper DBX": 30.88, "paper SPY": 7.51}
+    rates = {m.contestant: m.value for m in suite.printed("mst")}
+    assert rates == {"paper": 19.90, "paper depth 0": 6.54, "paper DBX": 30.88, "paper SPY": 7.51}
 
 
 def test_scale_factors() -> None:
     stream = bulk.tpch(1, 20_000, scale=0.01, live=500)
     (point,) = figure_11.measured("q11", 0.01, stream)
-    assert (point.found.contestant, point.found.rows_checked) == ("SF 0.01, whole stream", 2_000)
+    assert (point.measured.contestant, point.measured.rows_checked) == ("SF 0.01, whole stream", 2_000)
     assert list(figure_11.deviation("q11", [point])) == []
-    slower = replace(point, scale=1.0, megabytes=99.0, found=replace(point.found, value=point.rate / 3))
+    slower = replace(point, scale=1.0, megabytes=99.0, measured=replace(point.measured, value=point.rate / 3))
     (note,) = figure_11.deviation("q11", [point, slower])
     assert "to 99.0 MB" in note
     (note,) = figure_11.deviation("q22", [point, replace(point, scale=1.0)])

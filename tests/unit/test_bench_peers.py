@@ -39,29 +39,29 @@ def says(start: Start, program: str) -> None:
 
 
 def told(w: Workload, taken: int, rows: object | None = None) -> str:
-    found = rows if rows is not None else [list(row) for row in answer(w, w.stream.between(0, taken))]
-    said = {"events": 100, "taken": taken, "cpu": 0.5, "wall": 2.0, "rows": found}
+    shown = rows if rows is not None else [list(row) for row in answer(w, w.stream.between(0, taken))]
+    said = {"events": 100, "taken": taken, "cpu": 0.5, "wall": 2.0, "rows": shown}
     return f"print('a word by the way'); print(json.dumps({said!r}))"
 
 
 def test_a_right_answer_is_a_measurement(bids: Workload, start: Start) -> None:
     says(start, told(bids, 300))
-    found = race(PEER, bids, start)
-    assert (found.outcome, found.value, found.rows_checked) == (
+    measurement = race(PEER, bids, start)
+    assert (measurement.outcome, measurement.value, measurement.rows_checked) == (
         "measured",
         200.0,
         len(answer(bids, bids.stream.between(0, 300))),
     )
-    assert (found.bounded, found.reached) == (True, 300 / EVENTS)
-    assert found.note == "a note; 50 events/s on the wall"
+    assert (measurement.bounded, measurement.reached) == (True, 300 / EVENTS)
+    assert measurement.note == "a note; 50 events/s on the wall"
 
 
 @pytest.mark.parametrize("rows", [[[1, 2.0]], [], [[1]], [[1, "many"]]])
 def test_a_wrong_answer_is_a_finding_about_the_peer(bids: Workload, start: Start, rows: list[object]) -> None:
     says(start, told(bids, 300, rows))
-    found = race(PEER, bids, start)
-    assert (found.outcome, found.value) == ("refused", None)
-    assert found.note.startswith("wrong answer: ")
+    measurement = race(PEER, bids, start)
+    assert (measurement.outcome, measurement.value) == ("refused", None)
+    assert measurement.note.startswith("wrong answer: ")
 
 
 def test_a_stale_answer_is_wrong(bids: Workload, start: Start) -> None:
@@ -73,15 +73,15 @@ def test_a_stale_answer_is_wrong(bids: Workload, start: Start) -> None:
 def test_a_peer_of_inserts_is_judged_by_the_inserts(bids: Workload, start: Start) -> None:
     only = bids.inserts_only()
     says(start, told(bids, 200, [list(row) for row in answer(bids, only.between(0, 200))]))
-    found = race(replace(PEER, inserts_only=True), bids, start)
-    assert (found.outcome, found.reached) == ("measured", 200 / len(only))
+    measurement = race(replace(PEER, inserts_only=True), bids, start)
+    assert (measurement.outcome, measurement.reached) == ("measured", 200 / len(only))
 
 
 def test_a_refusal_is_told_in_the_words_of_the_peer(bids: Workload, start: Start) -> None:
     says(start, f"print(json.dumps({{'refused': 'no\\n  subqueries' + {300 * '!'!r}}}))")
-    found = race(PEER, bids, start)
-    assert (found.outcome, len(found.note)) == ("refused", 240)
-    assert found.note.startswith("no subqueries!!!")
+    measurement = race(PEER, bids, start)
+    assert (measurement.outcome, len(measurement.note)) == ("refused", 240)
+    assert measurement.note.startswith("no subqueries!!!")
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,8 @@ def test_a_refusal_is_told_in_the_words_of_the_peer(bids: Workload, start: Start
 )
 def test_a_peer_that_fails_is_missing(bids: Workload, start: Start, program: str, why: str) -> None:
     says(start, program)
-    found = race(PEER, bids, start)
-    assert (found.outcome, found.note) == ("missing", why)
+    measurement = race(PEER, bids, start)
+    assert (measurement.outcome, measurement.note) == ("missing", why)
 
 
 def test_a_peer_that_says_nothing_is_killed_with_all_that_it_started(bids: Workload, start: Start) -> None:
@@ -104,8 +104,8 @@ def test_a_peer_that_says_nothing_is_killed_with_all_that_it_started(bids: Workl
     subprocess.run(["mkfifo", pipe], check=True)
     says(start, f"os.fork(); open({str(pipe)!r}, 'w'); time.sleep(600)")
     reader = subprocess.Popen(["cat", pipe], stdout=subprocess.DEVNULL)
-    found = race(PEER, bids, replace(start, seconds=0.1, start_seconds=3.0))
-    assert (found.outcome, found.note) == ("missing", "no answer within 3.4 s: killed")
+    measurement = race(PEER, bids, replace(start, seconds=0.1, start_seconds=3.0))
+    assert (measurement.outcome, measurement.note) == ("missing", "no answer within 3.4 s: killed")
     assert reader.wait(30) == 0
 
 
@@ -120,10 +120,10 @@ def test_sqlite_for_real(tmp_path: Path, batch: int, query: str) -> None:
     w = peers_workload(query, 10_500 if query == "q3" else EVENTS, LIVE)
     write_files(w, tmp_path / "files")
     sqlite = next(peer for peer in PEERS if peer.name == "sqlite")
-    found = race(replace(sqlite, batch=batch), w, Start(python_of(OURS), tmp_path / "files", seconds=0.2))
-    assert found.outcome == "measured", found.note
-    assert found.events > 0
-    assert found.rows_checked > 0
+    measurement = race(replace(sqlite, batch=batch), w, Start(python_of(OURS), tmp_path / "files", seconds=0.2))
+    assert measurement.outcome == "measured", measurement.note
+    assert measurement.events > 0
+    assert measurement.rows_checked > 0
 
 
 def test_types_that_json_has_not_are_restored() -> None:

@@ -102,13 +102,13 @@ def test_active_orders_stay_near_their_number() -> None:
 @STREAMS
 def test_batches_hold_the_same_events(make: Maker, form: bulk.Form) -> None:
     stream = small(make)
-    found = []
+    events = []
     for batch in stream.batches(700, form):
         batch.validate(full=True)
         for event in batch.to_pylist():
             row = event["row"] if form == "union" else event[event["relation"]]
-            found.append(("+" if event["op"] == 1 else "-", event["relation"], tuple(row.values())))
-    assert found == list(stream.events())
+            events.append(("+" if event["op"] == 1 else "-", event["relation"], tuple(row.values())))
+    assert events == list(stream.events())
 
 
 @STREAMS

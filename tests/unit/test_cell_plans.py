@@ -49,8 +49,8 @@ def routes(grid: Grid) -> dict[str, list[str]]:
     }
 
 
-def merged(found: Script, cells: int = 4) -> tuple[Grid, Merge]:
-    grid = plan(found, cells)
+def merged(script_: Script, cells: int = 4) -> tuple[Grid, Merge]:
+    grid = plan(script_, cells)
     merge = merge_of(compile_script(grid.script), grid)
     assert merge is not None
     return grid, merge
@@ -123,10 +123,10 @@ def test_rates_decide_what_is_copied() -> None:
 
 def test_a_column_of_few_values_makes_few_coordinates() -> None:
     few = TABLES.replace("z DOUBLE)", "z DOUBLE) WITH (distinct_k = 3)")
-    found = "SELECT r.k, SUM(q.b) FROM r, q WHERE r.k = q.k GROUP BY r.k"
-    assert shares(plan(script(found, tables=few), 8)) == {"q.k = r.k": 8}  # q has more of them
+    select = "SELECT r.k, SUM(q.b) FROM r, q WHERE r.k = q.k GROUP BY r.k"
+    assert shares(plan(script(select, tables=few), 8)) == {"q.k = r.k": 8}  # q has more of them
     few = few.replace("f BOOLEAN)", "f BOOLEAN) WITH (distinct_k = 3)")
-    assert plan(script(found, tables=few), 8).cells < 8
+    assert plan(script(select, tables=few), 8).cells < 8
 
 
 def test_a_view_alone_takes_the_dimension_that_keeps_its_rows_whole() -> None:
@@ -142,11 +142,11 @@ def test_views_share_copies_where_that_is_cheaper() -> None:
 
 
 def test_every_legal_grid_has_at_most_so_many_cells_and_the_best_is_among_them() -> None:
-    found = script("SELECT r.s, q.f, COUNT(*) FROM r, q WHERE r.k = q.k GROUP BY r.s, q.f")
-    grids = list(legal_grids(found, 6))
+    pairs = script("SELECT r.s, q.f, COUNT(*) FROM r, q WHERE r.k = q.k GROUP BY r.s, q.f")
+    grids = list(legal_grids(pairs, 6))
     assert {grid.cells for grid in grids} >= {1, 6}
     assert max(grid.cells for grid in grids) == 6
-    assert plan(found, 6).copies in [grid.copies for grid in grids]
+    assert plan(pairs, 6).copies in [grid.copies for grid in grids]
 
 
 @pytest.mark.parametrize(
@@ -201,15 +201,15 @@ def test_a_stream_that_no_view_reads_goes_nowhere() -> None:
 
 def test_copies_have_names_of_their_own() -> None:
     tables = TABLES + "CREATE STREAM r_2 (k BIGINT NOT NULL);\n"
-    found = script("SELECT r.k FROM r, r_2 WHERE r.k = r_2.k AND r.p < (SELECT SUM(p) FROM r)", tables=tables)
-    grid = next(g for g in legal_grids(found, 2) if len(g.copies) == 3)
+    twice = script("SELECT r.k FROM r, r_2 WHERE r.k = r_2.k AND r.p < (SELECT SUM(p) FROM r)", tables=tables)
+    grid = next(g for g in legal_grids(twice, 2) if len(g.copies) == 3)
     assert {copy.name: copy.relation for copy in grid.copies} == {"r": "r", "r_3": "r", "r_2": "r_2"}
     compile_script(grid.script)
 
 
 def test_a_branch_without_the_dimension_is_counted_once() -> None:
-    found = script("SELECT k, COUNT(*) FROM (SELECT k FROM r UNION ALL SELECT k FROM u) z GROUP BY k")
-    grid = plan(found, 4)
+    union = script("SELECT k, COUNT(*) FROM (SELECT k FROM r UNION ALL SELECT k FROM u) z GROUP BY k")
+    grid = plan(union, 4)
     assert {copy.name: copy.routes for copy in grid.copies} == {"r": (Hash("k", BIGINT),), "u": (First(),)}
     assert list(grid.routing(grid.copies[1]).cells({})) == [0]
 
@@ -249,8 +249,8 @@ def test_numbers_of_two_types_meet() -> None:
 
 def test_views_of_two_types_share_a_dimension() -> None:
     """Each by its own column: texts need not hash like numbers that they never meet."""
-    found = script("SELECT s, COUNT(*) FROM r GROUP BY s", "SELECT k, COUNT(*) FROM q GROUP BY k")
-    grid = plan(found, 4)
+    two = script("SELECT s, COUNT(*) FROM r GROUP BY s", "SELECT k, COUNT(*) FROM q GROUP BY k")
+    grid = plan(two, 4)
     assert {copy.name: copy.routes for copy in grid.copies} == {"r": (Hash("s", VARCHAR),), "q": (Hash("k", BIGINT),)}
     assert grid.local == {"v1", "v2"}
 
@@ -271,11 +271,11 @@ def test_a_column_that_must_equal_another_is_read() -> None:
 
 
 def test_a_view_is_whole_only_where_all_its_maps_follow_one_key() -> None:
-    found = script("SELECT a, s, SUM(k) FROM r GROUP BY a, s")
-    parts = monomials(found)
+    grouped = script("SELECT a, s, SUM(k) FROM r GROUP BY a, s")
+    parts = monomials(grouped)
     by_a, by_s = (tuple(next(x for x in m.splits if x.keys == {key}) for m in parts) for key in ("r.a", "r.s"))
-    assert assemble(found, ((Spread(parts, by_a), 2),)).local == {"v1"}
-    assert not assemble(found, ((Spread(parts, (by_a[0], *by_s[1:])), 2),)).local
+    assert assemble(grouped, ((Spread(parts, by_a), 2),)).local == {"v1"}
+    assert not assemble(grouped, ((Spread(parts, (by_a[0], *by_s[1:])), 2),)).local
 
 
 # -- sums across cells -------------------------------------------------------------------------------------------------
@@ -295,8 +295,8 @@ def test_partial_values_have_types_that_hold_them() -> None:
 
 
 def test_the_maps_of_a_row_meet_by_the_keys_they_share() -> None:
-    found = script("SELECT a, s, MAX(q.b) FROM r, q WHERE r.k = q.k GROUP BY a, s")
-    _, merge = merged(found)
+    grouped = script("SELECT a, s, MAX(q.b) FROM r, q WHERE r.k = q.k GROUP BY a, s")
+    _, merge = merged(grouped)
     places = {p.view: [p.relation.columns[i].type.kind for i in p.partition] for p in merge.partials}
     assert set(map(tuple, places.values())) == {("BIGINT", "VARCHAR")}
     assert merge.single == frozenset()

@@ -15,8 +15,8 @@ BAD = "CREATE MATERIALIZED VIEW top AS SELECT median(a) AS m FROM r;\n"
 
 
 def test_a_good_view() -> None:
-    (found,) = check(STREAM + GOOD)
-    assert (found.view, found.maintainable, found.cost_class, found.findings) == ("n", True, "O(1)", ())
+    (checked,) = check(STREAM + GOOD)
+    assert (checked.view, checked.maintainable, checked.cost_class, checked.findings) == ("n", True, "O(1)", ())
 
 
 @pytest.mark.parametrize(
@@ -39,9 +39,9 @@ def test_min_and_max_keep_an_order(select: str, cost: str) -> None:
 
 
 def test_a_view_that_scans_is_maintainable_with_a_finding() -> None:
-    (found,) = check(STREAM + FAR)
-    assert (found.maintainable, found.cost_class) == (True, "O(n)")
-    assert any("no key is bound" in f.message for f in found.findings)
+    (checked,) = check(STREAM + FAR)
+    assert (checked.maintainable, checked.cost_class) == (True, "O(n)")
+    assert any("no key is bound" in f.message for f in checked.findings)
 
 
 def test_a_refused_view_says_construct_place_and_hint_and_hides_no_other() -> None:
@@ -66,8 +66,8 @@ GROUP BY h HAVING median(r.a) > 3 ORDER BY h
 UNION SELECT qux(a), b, a FROM r;
 """
     )
-    (found,) = check(script)
-    assert [(f.line, f.construct or f.message) for f in found.findings] == [
+    (checked,) = check(script)
+    assert [(f.line, f.construct or f.message) for f in checked.findings] == [
         (3, "the function CORGE"),
         (3, "the function FOO"),
         (3, "the aggregate MEDIAN"),
@@ -81,7 +81,7 @@ UNION SELECT qux(a), b, a FROM r;
     ]
     with pytest.raises(viewlet.SqlError) as caught:
         viewlet.compile(script)
-    assert caught.value.message in {f.message for f in found.findings}
+    assert caught.value.message in {f.message for f in checked.findings}
 
 
 @pytest.mark.parametrize(
@@ -102,24 +102,24 @@ UNION SELECT qux(a), b, a FROM r;
 )
 def test_neither_an_ambiguous_name_in_a_group_nor_an_interval_hides_the_rest(query: str, expected: list[str]) -> None:
     stream = "CREATE STREAM r (a BIGINT NOT NULL, b BIGINT NOT NULL, d DATE);\n"
-    (found,) = check(f"{stream}CREATE MATERIALIZED VIEW v AS {query};")
-    assert len(found.findings) == len(expected)
-    for finding, message in zip(found.findings, expected, strict=True):
+    (checked,) = check(f"{stream}CREATE MATERIALIZED VIEW v AS {query};")
+    assert len(checked.findings) == len(expected)
+    for finding, message in zip(checked.findings, expected, strict=True):
         assert finding.message.startswith(message)
 
 
 def test_a_function_that_duckdb_computes_hides_no_refusal() -> None:
-    (found,) = check(
+    (checked,) = check(
         "CREATE STREAM r (s VARCHAR); CREATE MATERIALIZED VIEW v AS SELECT md5(s) AS m, foo(s) AS f FROM r;"
     )
-    assert [finding.construct for finding in found.findings] == ["the function FOO"]
+    assert [finding.construct for finding in checked.findings] == ["the function FOO"]
 
 
 def test_what_comes_of_a_refusal_is_no_refusal() -> None:
     """A date that is refused is not besides a thing that no INTERVAL can be added to."""
     script = STREAM + "CREATE MATERIALIZED VIEW v AS SELECT sum(foo(a) + INTERVAL '1' DAY) AS s FROM r GROUP BY foo(a);"
-    (found,) = check(script)
-    assert [f.construct for f in found.findings] == ["the function FOO", "the function FOO"]
+    (checked,) = check(script)
+    assert [f.construct for f in checked.findings] == ["the function FOO", "the function FOO"]
 
 
 def test_each_view_is_priced_alone() -> None:
@@ -135,10 +135,10 @@ def test_several_things_wrong_in_one_script() -> None:
         + GOOD
         + "CREATE MATERIALIZED VIEW e AS SELECT;"
     )
-    found = {c.view: c for c in check(script)}
-    assert [c.maintainable for c in found.values()] == [False, False, True, False]
-    assert list(found) == ["top", "typo", "n", "e"]
-    (finding,) = found["typo"].findings
+    checked = {c.view: c for c in check(script)}
+    assert [c.maintainable for c in checked.values()] == [False, False, True, False]
+    assert list(checked) == ["top", "typo", "n", "e"]
+    (finding,) = checked["typo"].findings
     assert (finding.line, finding.column, finding.construct) == (3, 41, "")
     assert "did you mean" in finding.hint
 

@@ -53,10 +53,10 @@ def interrupted(settings: Settings, say: Say) -> Iterator[Found]:
 def test_a_run_writes_results_and_reports(tmp_path: Path) -> None:
     said, settings, folder = io.StringIO(), Settings(), tmp_path / "new"
     code = run({"one": right, "two": right}, command("all", settings), settings, folder, Console(file=said))
-    found = Results.read(folder / RESULTS)
+    results_ = Results.read(folder / RESULTS)
     assert code == 0
-    assert found.measurements == [RIGHT, RIGHT]
-    assert found.about.command == "viewlet bench all"
+    assert results_.measurements == [RIGHT, RIGHT]
+    assert results_.about.command == "viewlet bench all"
     assert {path.name for path in folder.iterdir()} == {RESULTS, HTML, MARKDOWN}
     assert "one: q3, optimized …\none: figure-7, q3, optimized: 8.00 M events/CPU s, noise 4 %\n" in said.getvalue()
 
@@ -70,9 +70,9 @@ def test_a_wrong_answer_keeps_what_there_is_and_fails(tmp_path: Path, monkeypatc
     result = viewlet("all", "--out", tmp_path, "--queries", "q3,bsv")
     assert result.exit_code == 1
     assert "wrong answer: naive says (1,), not (2,)" in result.stderr
-    found = Results.read(tmp_path / RESULTS)
-    assert found.measurements == [RIGHT, RIGHT]  # Spark was not begun
-    assert found.notes[-1].startswith("WRONG ANSWER: naive says (1,), not (2,)")
+    results_ = Results.read(tmp_path / RESULTS)
+    assert results_.measurements == [RIGHT, RIGHT]  # Spark was not begun
+    assert results_.notes[-1].startswith("WRONG ANSWER: naive says (1,), not (2,)")
     assert 'class="alarm"' in (tmp_path / HTML).read_text("utf-8")
 
 
@@ -132,7 +132,7 @@ def test_the_command_is_offered_in_a_checkout_alone(tmp_path: Path) -> None:
     shutil.copytree(Path(cli.__file__).parents[1], installed / "viewlet", ignore=shutil.ignore_patterns("__pycache__"))
     asked = "from typer.testing import CliRunner; from viewlet.cli.main import app; run = CliRunner().invoke; "
     told = "print(run(app, ['--help']).output, '---', run(app, ['bench', 'all']).output)"
-    found = subprocess.run(
+    ran = subprocess.run(
         [sys.executable, "-c", asked + told],
         env={**os.environ, "PYTHONPATH": str(installed)},
         cwd=tmp_path,
@@ -140,7 +140,7 @@ def test_the_command_is_offered_in_a_checkout_alone(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    offered, _, refused = found.stdout.partition("---")
+    offered, _, refused = ran.stdout.partition("---")
     assert "explain" in offered
     assert "bench" not in offered
     assert refused.strip().startswith("error: the benchmarks are not part of the installed package: clone viewlet's")
@@ -174,9 +174,9 @@ def test_lines_for_a_person_who_waits() -> None:
 # -- report and compare ------------------------------------------------------------------------------------------------
 
 
-def results(*found: Measurement) -> Results:
+def results(*measurements: Measurement) -> Results:
     whole = Results(About.now(["viewlet", "bench", "all"]))
-    whole.add(found)
+    whole.add(measurements)
     return whole
 
 

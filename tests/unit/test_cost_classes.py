@@ -51,10 +51,10 @@ def explained(schema: str, select: str, dialect: Dialect = "sql") -> Explanation
     return database.explain("v")
 
 
-def assert_class(found: Explanation, classes: set[str]) -> None:
+def assert_class(explanation: Explanation, classes: set[str]) -> None:
     """Fails with what ``explain`` says of the reason."""
-    if found.cost_class not in classes:
-        pytest.fail("\n".join([f"{found.cost_class}, {found.title}", *found.warnings]), pytrace=False)
+    if explanation.cost_class not in classes:
+        pytest.fail("\n".join([f"{explanation.cost_class}, {explanation.title}", *explanation.warnings]), pytrace=False)
 
 
 # -- the paper's queries -----------------------------------------------------------------------------------------------
@@ -65,27 +65,27 @@ def assert_class(found: Explanation, classes: set[str]) -> None:
 def test_inequalities_of_the_paper_are_logarithmic(name: str, dialect: Dialect) -> None:
     """Under the heuristics; what ``cost`` does with sizes to go by is in tests/paper/test_section_5_1_cost.py."""
     query = PAPER_QUERIES[name]
-    found = explained(query.schema, query.select(dialect), dialect)
-    assert_class(found, LOGARITHMIC)
-    assert found.warnings == ()
+    explanation = explained(query.schema, query.select(dialect), dialect)
+    assert_class(explanation, LOGARITHMIC)
+    assert explanation.warnings == ()
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("name", BY_KEY)
 def test_equalities_of_the_paper_cost_no_more_than_their_matches(name: str, dialect: Dialect) -> None:
     query = PAPER_QUERIES[name]
-    found = explained(query.schema, query.select(dialect), dialect)
-    assert_class(found, CONSTANT)
+    explanation = explained(query.schema, query.select(dialect), dialect)
+    assert_class(explanation, CONSTANT)
 
 
 @pytest.mark.parametrize("name", PAPER_QUERIES)
 def test_every_statement_has_a_class_and_the_worst_is_the_view_s(name: str) -> None:
     query = PAPER_QUERIES[name]
-    found = explained(query.schema, query.select())
-    text = found.stage("program")
+    explanation = explained(query.schema, query.select())
+    text = explanation.stage("program")
     classes = re.findall(r"-- (O\(.*?\)(?= per|:))", text)
     assert len(classes) == len(re.findall(r"(?:\+=|:=)(?=[ \n]).*?;$", text, re.DOTALL | re.MULTILINE))
-    assert found.cost_class in classes
+    assert explanation.cost_class in classes
     assert set(classes) <= CLASSES
 
 
@@ -381,17 +381,17 @@ Q22: Variants = {
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("select", FINANCE.values(), ids=FINANCE)
 def test_a_variant_is_logarithmic_too(select: str, dialect: Dialect) -> None:
-    found = explained(SOLID, select, dialect)
-    assert_class(found, LOGARITHMIC)
+    explanation = explained(SOLID, select, dialect)
+    assert_class(explanation, LOGARITHMIC)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize(("select", "cost"), BEYOND.values(), ids=BEYOND)
 def test_a_variant_that_is_not_logarithmic_costs_what_is_said(select: str, cost: str, dialect: Dialect) -> None:
     """An event on one of many groups, whose rows are summed over all, or a view that shows what a subquery groups."""
-    found = explained(SOLID, select, dialect)
-    assert_class(found, {cost})
-    assert bool(found.warnings) == cost.startswith("O(n")
+    explanation = explained(SOLID, select, dialect)
+    assert_class(explanation, {cost})
+    assert bool(explanation.warnings) == cost.startswith("O(n")
 
 
 @pytest.mark.parametrize("schema", [SALES, SALES.replace(" NOT NULL", "")], ids=["solid", "nullable"])
@@ -399,15 +399,15 @@ def test_a_variant_that_is_not_logarithmic_costs_what_is_said(select: str, cost:
 def test_a_variant_of_q22_is_logarithmic_too(select: str, schema: str) -> None:
     """Where nothing is grouped, the worst is an order's own customers, who are found by their key."""
     for dialect in DIALECTS:
-        found = explained(schema, select, dialect)
-        assert_class(found, LOGARITHMIC if "GROUP BY" in select else LOGARITHMIC | {"O(matches)"})
+        explanation = explained(schema, select, dialect)
+        assert_class(explanation, LOGARITHMIC if "GROUP BY" in select else LOGARITHMIC | {"O(matches)"})
 
 
 @pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
 @pytest.mark.parametrize("select", PRINTED, ids=["vwap", "mst", "psp", "axf", "bsp"])
 def test_types_do_not_change_the_class(select: str, schema: str) -> None:
-    found = explained(schema, select)
-    assert_class(found, LOGARITHMIC)
+    explanation = explained(schema, select)
+    assert_class(explanation, LOGARITHMIC)
 
 
 @pytest.mark.parametrize("null", [" NOT NULL", ""], ids=["solid", "nullable"])
@@ -423,8 +423,8 @@ def test_keys_of_every_ordered_type(type_: str, null: str) -> None:
 def test_names_do_not_matter() -> None:
     schema = SOLID.replace("price", "sum").replace("volume", "n").replace("bids", "o").replace("broker", "x")
     select = VWAP["each broker's own"].replace(".price", '."sum"').replace("volume", "n").replace("bids", "o")
-    found = explained(schema.replace("sum", '"sum"'), select.replace("broker", "x"))
-    assert_class(found, LOGARITHMIC)
+    explanation = explained(schema.replace("sum", '"sum"'), select.replace("broker", "x"))
+    assert_class(explanation, LOGARITHMIC)
 
 
 def test_views_over_views_and_beside_each_other_keep_their_class() -> None:
@@ -437,8 +437,8 @@ def test_views_over_views_and_beside_each_other_keep_their_class() -> None:
         + VWAP["threshold as printed"].replace("bids", "big")
     )
     for view in ("v0", "v1", "v2", "v3", "v4", "top"):
-        found = database.explain(view)
-        assert_class(found, LOGARITHMIC)
+        explanation = database.explain(view)
+        assert_class(explanation, LOGARITHMIC)
 
 
 # -- slices that are compared with totals ------------------------------------------------------------------------------
@@ -474,15 +474,15 @@ NO_ORDER: Variants = {
 
 @pytest.mark.parametrize("select", NO_ORDER.values(), ids=NO_ORDER)
 def test_what_no_order_answers_is_a_scan_that_says_so(select: str) -> None:
-    found = explained(PAIRS, select)
-    assert_class(found, SCANS)
-    assert any("scan" in warning and found.cost_class in warning for warning in found.warnings)
+    explanation = explained(PAIRS, select)
+    assert_class(explanation, SCANS)
+    assert any("scan" in warning and explanation.cost_class in warning for warning in explanation.warnings)
 
 
 def test_a_reason_is_given_in_the_query_s_own_names() -> None:
     """Whatever lowering calls the columns that it sums out; so events with the same reason are one warning."""
-    found = explained(PAIRS, "SELECT b.y, count(*) AS n FROM a, b WHERE abs(a.x - b.x) > 3 GROUP BY b.y")
-    assert found.warnings == (
+    explanation = explained(PAIRS, "SELECT b.y, count(*) AS n FROM a, b WHERE abs(a.x - b.x) > 3 GROUP BY b.y")
+    assert explanation.warnings == (
         "v on +a, -a, Δa takes O(n): scans v_b: no key is bound, only compared in [abs((@x - b.x)) > 3]",
         "v on +b, -b, Δb takes O(n): scans v_a: no key is bound, only compared in [abs((a.x - @x)) > 3]",
     )
@@ -490,5 +490,5 @@ def test_a_reason_is_given_in_the_query_s_own_names() -> None:
 
 def test_of_two_ranges_at_once_one_is_gone_through() -> None:
     """An order answers for one key: its matches are compared with the other range one by one."""
-    found = explained(PAIRS, "SELECT count(*) AS n FROM a, b WHERE a.x > b.x AND a.y < b.y")
-    assert_class(found, {"O(matches)", "O(matches log n)"} | SCANS)
+    explanation = explained(PAIRS, "SELECT count(*) AS n FROM a, b WHERE a.x > b.x AND a.y < b.y")
+    assert_class(explanation, {"O(matches)", "O(matches log n)"} | SCANS)

@@ -234,7 +234,7 @@ def test_get_looks_up_and_does_not_scan(db: Database, monkeypatch: pytest.Monkey
         monkeypatch.setattr(NativeState, "find", lambda *given: seen.append(given) or find(*given))
         monkeypatch.setattr(NativeState, "entries", lambda *given: pytest.fail("this scans"))
     else:
-        monkeypatch.setattr(Map, "read", lambda *given: seen.extend(found := list(read(*given))) or found)
+        monkeypatch.setattr(Map, "read", lambda *given: seen.extend(entries := list(read(*given))) or entries)
     assert db.view("worth").get(broker=7) == (7, 1.0, 1)
     assert 0 < len(seen) < 10
 

@@ -72,12 +72,12 @@ class Block:
 
 
 def blocks(page: str) -> list[Block]:
-    found: list[Block] = []
+    blocks_: list[Block] = []
     for match in re.finditer(r"^```(\w*)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
         before = page[: match.start()]
-        follows = found[-1] if found and before.rstrip().endswith("```") else None
-        found.append(Block(match[1], match[2], before.count("\n") + 1, follows))
-    return found
+        follows = blocks_[-1] if blocks_ and before.rstrip().endswith("```") else None
+        blocks_.append(Block(match[1], match[2], before.count("\n") + 1, follows))
+    return blocks_
 
 
 def tables(page: str) -> Iterator[list[list[str]]]:
@@ -247,13 +247,15 @@ def test_the_page_has_its_tables() -> None:
 
 def commands() -> list[str]:
     """The lines of ``console`` blocks without comments, and inline code that is a viewlet or make command."""
-    found: list[str] = []
+    all_commands: list[str] = []
     for page in PAGES:
         text = page.read_text("utf-8")
         lines = [line for b in blocks(text) if b.language == "console" for line in b.text.splitlines()]
-        found += [line.removeprefix("$ ").split(" # ")[0].split(" | ")[0].strip() for line in lines if line.strip()]
-        found += re.findall(r"`((?:viewlet|make) [a-z][^`]*)`", text)
-    return list(dict.fromkeys(found))
+        all_commands += [
+            line.removeprefix("$ ").split(" # ")[0].split(" | ")[0].strip() for line in lines if line.strip()
+        ]
+        all_commands += re.findall(r"`((?:viewlet|make) [a-z][^`]*)`", text)
+    return list(dict.fromkeys(all_commands))
 
 
 @pytest.mark.parametrize("command", [c for c in commands() if c.startswith("viewlet ")])
@@ -272,9 +274,9 @@ def test_the_target_exists(command: str) -> None:
 
 
 def test_commands_are_found() -> None:
-    found = commands()
-    assert {"make run", "make test"} <= set(found)
-    assert any(command.startswith("viewlet explain") for command in found)
+    listed = commands()
+    assert {"make run", "make test"} <= set(listed)
+    assert any(command.startswith("viewlet explain") for command in listed)
 
 
 def existing(path: str) -> Path | None:

@@ -44,16 +44,16 @@ def test_the_whole_story_has_every_part() -> None:
 
 
 def test_what_scans_is_warned_of() -> None:
-    found = of_query("Sum[](R(a, b) * S(c, d) * [(a * c) > 3])")
-    assert "an insert or delete costs O(n)" in found.title
-    assert str(found).count("warning: ") == len(found.warnings) > 0
+    explanation = of_query("Sum[](R(a, b) * S(c, d) * [(a * c) > 3])")
+    assert "an insert or delete costs O(n)" in explanation.title
+    assert str(explanation).count("warning: ") == len(explanation.warnings) > 0
 
 
 def test_no_warning_where_nothing_is_scanned() -> None:
-    found = explain(compiled("bsv"))
-    assert found.warnings == ()
-    assert "warning" not in str(found)
-    assert "an insert or delete costs O(1)" in found.title
+    explanation = explain(compiled("bsv"))
+    assert explanation.warnings == ()
+    assert "warning" not in str(explanation)
+    assert "an insert or delete costs O(1)" in explanation.title
 
 
 def test_the_delta_stage_is_the_paper_s_delta() -> None:
@@ -122,12 +122,12 @@ def test_the_program_stage_prices_every_statement() -> None:
 
 def test_one_view_is_explained_without_the_others() -> None:
     program = compiled("vwap", "bsv", "axf")
-    found = explain(program, "bsv")
-    assert "vwap" not in str(found)
-    assert "asks" not in found.stage("program")
-    assert {s.place.split(" on ")[0] for s in found.trace} <= {v.name for v in program.views if "bsv" in v.name}
-    assert found.trace
-    assert {n.name for n in found.graph.nodes if n.layer == "result"} == {"bsv"}
+    explanation = explain(program, "bsv")
+    assert "vwap" not in str(explanation)
+    assert "asks" not in explanation.stage("program")
+    assert {s.place.split(" on ")[0] for s in explanation.trace} <= {v.name for v in program.views if "bsv" in v.name}
+    assert explanation.trace
+    assert {n.name for n in explanation.graph.nodes if n.layer == "result"} == {"bsv"}
     with pytest.raises(viewlet.Error, match="there is no view nope; there are: vwap, bsv, axf"):
         explain(program, "nope")
 
@@ -151,13 +151,13 @@ def test_the_cpp_stage_is_shown_when_asked_for() -> None:
 
 def test_memory_names_every_map_and_view() -> None:
     program = compiled("vwap", "bsv", "axf")
-    found = explain(program)
-    assert "── memory: the maps of the native engine ──" in str(found)
-    assert found.to_dict()["memory"] == found.memory
-    maps = [line.split(": ") for line in found.memory.splitlines() if ": " in line and not line.startswith("  ")]
+    explanation = explain(program)
+    assert "── memory: the maps of the native engine ──" in str(explanation)
+    assert explanation.to_dict()["memory"] == explanation.memory
+    maps = [line.split(": ") for line in explanation.memory.splitlines() if ": " in line and not line.startswith("  ")]
     listed = [name for _, views, *_ in maps for name in views.split(", ")]
     assert sorted(listed) == sorted(view.name for view in program.views)
-    assert re.search(r": one entry of \d+ bytes$", found.memory, re.MULTILINE), "views without keys"
+    assert re.search(r": one entry of \d+ bytes$", explanation.memory, re.MULTILINE), "views without keys"
 
 
 def test_memory_names_indexes_and_orders() -> None:
@@ -182,8 +182,8 @@ def test_what_no_fixed_width_holds_says_so_and_is_explained() -> None:
     script = """CREATE STREAM a (x DECIMAL(38,20) NOT NULL);
     CREATE MATERIALIZED VIEW v AS SELECT sum(x) AS n FROM a;"""
     text = viewlet.compile(script).to_text().replace(") * x)", ") * x * x)").replace("@x;", "@x * @x;")
-    found = explain(viewlet.Program.from_text(text))
-    for text in (found.memory, found.stage("cpp")):
+    explanation = explain(viewlet.Program.from_text(text))
+    for text in (explanation.memory, explanation.stage("cpp")):
         assert text.startswith("no native code: ")
         assert text.endswith("generated Python keeps this fresh, exactly")
 
@@ -198,10 +198,10 @@ def test_every_strategy_can_be_explained(strategy: str) -> None:
 
 def test_a_program_read_from_text_is_explained_but_for_its_record() -> None:
     program = program_from_text(compiled("bsv").to_text())
-    found = explain(program)
-    assert found.stage("program") == explain(compiled("bsv")).stage("program")
-    assert found.trace == []
-    assert "keeps no record" in found.stage("decision")
+    explanation = explain(program)
+    assert explanation.stage("program") == explain(compiled("bsv")).stage("program")
+    assert explanation.trace == []
+    assert "keeps no record" in explanation.stage("decision")
 
 
 def test_the_database_explains_its_views() -> None:
@@ -234,14 +234,14 @@ class Tags(HTMLParser):
 
 
 def test_html_is_well_formed_and_says_the_same() -> None:
-    found = explain(compiled("axf", "vwap"))
+    explanation = explain(compiled("axf", "vwap"))
     tags = Tags()
-    tags.feed(found._repr_html_())
+    tags.feed(explanation._repr_html_())
     tags.close()
     assert tags.open == []
     assert "script" not in tags.seen
-    assert all(text in tags.text for text in found.stages.values())
-    assert all(warning in tags.text for warning in found.warnings)
+    assert all(text in tags.text for text in explanation.stages.values())
+    assert all(warning in tags.text for warning in explanation.warnings)
 
 
 def test_html_shows_what_the_user_wrote_as_text() -> None:
@@ -253,12 +253,12 @@ def test_html_shows_what_the_user_wrote_as_text() -> None:
 
 
 def test_json_holds_every_part() -> None:
-    found = explain(compiled("bsv"))
-    data = json.loads(json.dumps(found.to_dict()))
-    assert data["stages"] == dict(found.stages)
-    assert data["cost_class"] == found.cost_class
-    assert len(data["trace"]) == len(found.trace)
-    assert data["graph"] == found.graph.to_dict()
+    explanation = explain(compiled("bsv"))
+    data = json.loads(json.dumps(explanation.to_dict()))
+    assert data["stages"] == dict(explanation.stages)
+    assert data["cost_class"] == explanation.cost_class
+    assert len(data["trace"]) == len(explanation.trace)
+    assert data["graph"] == explanation.graph.to_dict()
 
 
 @pytest.mark.parametrize("name", PAPER_QUERIES)

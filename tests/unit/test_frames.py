@@ -140,9 +140,9 @@ def test_odd_numerals_mean_the_same_on_every_way(db: Database, text: str) -> Non
             insert()
         except DataError as error:
             return str(error)
-        (found,) = column(db, "price")
+        (price,) = column(db, "price")
         db.delete("r", db.view("v").rows())
-        return found
+        return price
 
     ways = [
         taken(lambda: db.insert("r", (1, text, None, None, None, None))),

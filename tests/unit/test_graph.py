@@ -64,10 +64,10 @@ def test_edges_say_which_event_refreshes_and_what_the_refresh_reads(program: Pro
 def test_a_view_cache_is_filled_from_other_views() -> None:
     columns = (Column("a", BIGINT, False), Column("b", BIGINT, False))
     schema = (Relation("R", columns), Relation("S", columns))
-    found = graph(compile_query("q", parse("Sum[](R(a, b) * S(c, d) * [b < c])"), schema, "naive"))
-    caches = {n.id for n in found.nodes if n.kind == "cache"}
+    graph_ = graph(compile_query("q", parse("Sum[](R(a, b) * S(c, d) * [b < c])"), schema, "naive"))
+    caches = {n.id for n in graph_.nodes if n.kind == "cache"}
     assert caches
-    assert {e.target for e in found.edges if e.kind == "fills"} == caches
+    assert {e.target for e in graph_.edges if e.kind == "fills"} == caches
 
 
 def test_plain_data_for_a_console(program: Program) -> None:

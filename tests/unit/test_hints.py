@@ -97,14 +97,14 @@ def answers(connection: duckdb.DuckDBPyConnection, select: str) -> Counter[tuple
 @pytest.fixture(scope="module")
 def referees() -> list[duckdb.DuckDBPyConnection]:
     """With all rows, with none of t, with nothing."""
-    found = []
+    connections = []
     for rows, others in ((R, T), (R, []), ([], [])):
         connection = duckdb.connect()
         connection.execute(SCHEMA.replace("STREAM", "TABLE"))
         insert(connection, "r", rows)
         insert(connection, "t", others)
-        found.append(connection)
-    return found
+        connections.append(connection)
+    return connections
 
 
 def insert(connection: duckdb.DuckDBPyConnection, name: str, rows: Sequence[tuple[object, ...]]) -> None:

@@ -81,11 +81,13 @@ def test_a_view_that_could_not_be_shown_is_not_made(db: Database) -> None:
 
 
 def test_limits_are_those_of_the_columns_that_show_a_sum() -> None:
-    found = limits(viewlet.compile(SCRIPT))
-    assert {limit.column: limit.units(0) for limit in found.values()} == {
+    by_view = limits(viewlet.compile(SCRIPT))
+    assert {limit.column: limit.units(0) for limit in by_view.values()} == {
         "by_k.total": (LEAST, MOST),
         "by_k.rows": (LEAST, MOST),
         "money.d": (-(10**36 - 1), 10**36 - 1),
         "rated.v": (LEAST, MOST),
     }
-    assert [limit.units(3) for limit in found.values() if limit.column == "money.d"] == [(-(10**39 - 10), 10**39 - 10)]
+    assert [limit.units(3) for limit in by_view.values() if limit.column == "money.d"] == [
+        (-(10**39 - 10), 10**39 - 10)
+    ]

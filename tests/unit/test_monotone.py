@@ -81,8 +81,8 @@ def cut_of(cut: object) -> Cut:
     return cut
 
 
-def admits(found: Range, env: Mapping[str, Scalar]) -> bool:
-    return all(is_true(cut.compare, env) == cut.holds for cut in map(cut_of, found))
+def admits(cuts: Range, env: Mapping[str, Scalar]) -> bool:
+    return all(is_true(cut.compare, env) == cut.holds for cut in map(cut_of, cuts))
 
 
 # -- one term, one comparison ------------------------------------------------------------------------------------------
@@ -116,13 +116,13 @@ def test_the_direction_of_a_term(term: Term, expected: int | None) -> None:
 
 @given(terms, others)
 def test_a_term_goes_where_its_direction_says(term: Term, env: dict[str, Scalar]) -> None:
-    found = direction(term, "k")
-    assume(found is not None)
+    way = direction(term, "k")
+    assume(way is not None)
     values = [evaluate_term(term, {**env, "k": key}) for key in KEYS]
     numbers = [value for value in values if isinstance(value, int | Fraction)]
     assert len(numbers) in (0, len(KEYS))  # NULL comes from elsewhere, and then for every key
-    assert found != 0 or len(set(values)) == 1
-    assert numbers == sorted(numbers, reverse=found == -1)
+    assert way != 0 or len(set(values)) == 1
+    assert numbers == sorted(numbers, reverse=way == -1)
 
 
 @given(st.sampled_from(ORDERS), terms, terms, others)
@@ -146,19 +146,19 @@ def test_equality_has_no_side(op: str) -> None:
 def test_a_key_that_meets_a_condition_is_in_one_range_and_any_other_in_none(
     condition: Op, env: dict[str, Scalar]
 ) -> None:
-    found = ranges_of(Compare("=", condition, TRUE), side)
-    assume(found is not None)
-    assert found is not None
+    ranges = ranges_of(Compare("=", condition, TRUE), side)
+    assume(ranges is not None)
+    assert ranges is not None
     for key in KEYS:
         here = {**env, "k": key}
-        assert sum(admits(range_, here) for range_ in found) == (evaluate_term(condition, here) is True), key
+        assert sum(admits(range_, here) for range_ in ranges) == (evaluate_term(condition, here) is True), key
 
 
 @given(booleans, others)
 def test_every_cut_lies_on_its_side(condition: Op, env: dict[str, Scalar]) -> None:
-    found = ranges_of(Compare("=", condition, TRUE), side)
-    assume(found)
-    for cut in (cut_of(cut) for range_ in found or () for cut in range_):
+    ranges = ranges_of(Compare("=", condition, TRUE), side)
+    assume(ranges)
+    for cut in (cut_of(cut) for range_ in ranges or () for cut in range_):
         inside = [admits((cut,), {**env, "k": key}) for key in KEYS]
         assert inside == sorted(inside, reverse=not cut.up)
 
@@ -180,9 +180,9 @@ def between(low: Term, high: Term) -> Op:
     ],
 )
 def test_conditions_fall_into_few_ranges(condition: Op, number_of_ranges: int) -> None:
-    found = ranges_of(Compare("=", condition, TRUE), side)
-    assert found is not None
-    assert len(found) == number_of_ranges
+    ranges = ranges_of(Compare("=", condition, TRUE), side)
+    assert ranges is not None
+    assert len(ranges) == number_of_ranges
 
 
 @pytest.mark.parametrize(
@@ -229,8 +229,8 @@ def test_conditions_that_an_unknown_key_cannot_meet(condition: Op, expected: boo
 def test_a_condition_falls_into_so_many_ranges_at_most(pieces: int) -> None:
     """[k <> c] is two ranges, and n of them at once are 2ⁿ, of which many are empty."""
     condition = Op("and", tuple(Op("<>", (K, number(value))) for value in range(pieces)))
-    found = ranges_of(Compare("=", condition, TRUE), side)
-    assert found is None if 2**pieces > MOST_RANGES else len(found or ()) == 2**pieces
+    ranges = ranges_of(Compare("=", condition, TRUE), side)
+    assert ranges is None if 2**pieces > MOST_RANGES else len(ranges or ()) == 2**pieces
 
 
 def test_runs_have_no_complement() -> None:

@@ -139,8 +139,8 @@ def test_sums_and_loops_over_a_range(changes: list[tuple[Any, Any, Any]], data: 
     total = tree.sum(up, down)
     assert total == sum(expected.values())
     assert not isinstance(total, Fraction) or total.denominator > 1
-    found = tree.range(up, down)
-    assert sorted(found) == sorted((entry, value) for (_, entry), value in expected.items())
+    entries = tree.range(up, down)
+    assert sorted(entries) == sorted((entry, value) for (_, entry), value in expected.items())
 
 
 @given(CHANGES)
@@ -225,8 +225,8 @@ def ask_while(tree: Tree, naive: Naive, rows: list[tuple[Any, Any, Any]], chance
         chosen = within(naive, lambda key: key >= low, lambda key: key < high)  # noqa: B023
         assert tree.sum(lambda key: key >= low, lambda key: key < high) == sum(chosen.values())  # noqa: B023
         expected = sorted((key, entry, value) for (key, entry), value in chosen.items())
-        found = tree.range(lambda key: key >= low, lambda key: key < high)  # noqa: B023
-        assert sorted(found) == sorted((entry, value) for _, entry, value in expected)
+        entries = tree.range(lambda key: key >= low, lambda key: key < high)  # noqa: B023
+        assert sorted(entries) == sorted((entry, value) for _, entry, value in expected)
         for after in (False, True):
             threshold = tree.sum(None, None) * chance.randint(0, 4) // 4
             assert flips_of(tree.runs(after, lambda total: total > threshold)) == naive_flips(naive, after, threshold)  # noqa: B023
@@ -307,9 +307,9 @@ def test_the_trees_follow_the_content(
             assert dict(tree.range(None, None)) == mine
             whole = tuple(held[i] for i in slice_at)
             given_values = at(given_at, whole)
-            found = ordered.slices(given_at, given_values)
-            assert len(found) == len(set(found))
-            assert set(found) == {s for s in slices if at(given_at, s) == given_values}
+            given_slices = ordered.slices(given_at, given_values)
+            assert len(given_slices) == len(set(given_slices))
+            assert set(given_slices) == {s for s in slices if at(given_at, s) == given_values}
         assert sorted(map(repr, ordered.slices((), ()))) == sorted(map(repr, slices))
         assert not ordered.touched
         assert all(all(index.values()) for _, index in ordered._indexes.values())  # no list of no slices is kept

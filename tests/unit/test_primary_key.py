@@ -30,12 +30,12 @@ FIRST = [(1, "ann", Decimal("1.50")), (2, "bob", Decimal("2.50"))]
 @pytest.fixture(params=["interpreter", "python", "native"])
 def db(request: pytest.FixtureRequest) -> Database:
     engine: EngineName = request.param
-    found = viewlet.connect(engine=engine, wait_native=True)
-    found.execute(SCRIPT)
-    assert found.tier == engine
-    found.insert("people", [("ann", "oslo"), ("bob", "rome")])
-    found.insert("orders", FIRST)
-    return found
+    database = viewlet.connect(engine=engine, wait_native=True)
+    database.execute(SCRIPT)
+    assert database.tier == engine
+    database.insert("people", [("ann", "oslo"), ("bob", "rome")])
+    database.insert("orders", FIRST)
+    return database
 
 
 def state(db: Database) -> tuple[Any, ...]:

@@ -98,10 +98,10 @@ def answer(result: Result, database: Database) -> Counter[tuple[object, ...]]:
     entries: dict[str, Entries] = {
         name: dict(Counter(tuple(map(encoded, row)) for row in rows)) for name, rows in database.items()
     }
-    found: Counter[tuple[object, ...]] = Counter()
+    answered: Counter[tuple[object, ...]] = Counter()
     for weight, row in result_rows(result, over(entries)):
-        found[tuple(comparable(v, c.type.kind) for v, c in zip(row, result.columns, strict=True))] += weight
-    return found
+        answered[tuple(comparable(v, c.type.kind) for v, c in zip(row, result.columns, strict=True))] += weight
+    return answered
 
 
 # in the paper's dialect a sum of nothing is no NULL, which the referee cannot say
@@ -160,8 +160,8 @@ def test_one_map_of_counts_serves_min_and_max_and_is_maintained_at_once() -> Non
     ],
 )
 def test_the_type_is_the_argument_s(query: str, column: tuple[str, str, bool]) -> None:
-    (found,) = compiled(query).result("v").columns
-    assert (found.name, str(found.type), found.nullable) == column
+    (shown,) = compiled(query).result("v").columns
+    assert (shown.name, str(shown.type), shown.nullable) == column
 
 
 @pytest.mark.parametrize("strategy", ["reevaluate", "classical", "naive", "optimized", "cost"])

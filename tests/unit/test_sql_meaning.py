@@ -88,14 +88,14 @@ def answer(result: Result, database: Database) -> Counter[tuple[object, ...]]:
     keys = tuple(sorted(outputs(result.rows))) if result.rows is not None else ()
     rows = evaluate(result.rows, read, keys) if result.rows is not None else {(): 1}
     maps = [(var, sorted(outputs(q)), evaluate(q, read, tuple(sorted(outputs(q))))) for var, q in result.lookups]
-    found: Counter[tuple[object, ...]] = Counter()
+    answered: Counter[tuple[object, ...]] = Counter()
     for key, multiplicity in rows.items():
         env: dict[str, Scalar] = dict(zip(keys, key, strict=True))
         env |= {var: entries.get(tuple(env[n] for n in names), 0) for var, names, entries in maps}
         if result.having is None or evaluate_term(result.having, env) is True:
             row = tuple(comparable(evaluate_term(c.term, env), c.type.kind) for c in result.columns)
-            found[row] += 1 if result.distinct else int(multiplicity)
-    return found
+            answered[row] += 1 if result.distinct else int(multiplicity)
+    return answered
 
 
 def comparable(value: object, kind: str = "") -> object:

@@ -536,13 +536,13 @@ def takes(referee: duckdb.DuckDBPyConnection, query: str) -> bool:
 
 
 def refusals() -> dict[str, SqlError]:
-    found: dict[str, SqlError] = {}
+    errors: dict[str, SqlError] = {}
     for query in ALL:
         try:
             translate(f"{SCHEMA}CREATE MATERIALIZED VIEW v AS\n{query}")
         except SqlError as error:
-            found[query] = error
-    return found
+            errors[query] = error
+    return errors
 
 
 REFUSALS = refusals()
@@ -589,8 +589,8 @@ def test_check_goes_on_after_each_of_them() -> None:
             continue
         query = f"SELECT foo(a) AS x, {expression} AS y FROM r WHERE zap(b) > 1 AND qux(s) = 1"
         (view,) = viewlet.check(f"{SCHEMA}CREATE MATERIALIZED VIEW v AS\n{query};")
-        found = [f.message for f in view.findings]
+        messages = [f.message for f in view.findings]
         wanted = ["the function FOO", error.message.split(" is not")[0], "the function ZAP", "the function QUX"]
-        if not all(any(message.startswith(w) for message in found) for w in wanted):
-            lost.append((query, error.message, found))
+        if not all(any(message.startswith(w) for message in messages) for w in wanted):
+            lost.append((query, error.message, messages))
     assert lost == []

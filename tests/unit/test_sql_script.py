@@ -108,9 +108,9 @@ def test_column_names() -> None:
 def test_variables_are_named_after_alias_and_column_and_given_once() -> None:
     rows = view("SELECT x.t FROM bids x WHERE x.price < (SELECT avg(x.price) FROM bids x)").rows
     assert rows is not None
-    found = [name for atom in atoms(rows) for name in atom.vars]
-    assert found[:4] == ["x.t", "x.broker", "x.price", "x.day"]
-    assert len(found) == len(set(found)) == 12  # the outer bids, and one copy each for the sum and the count
+    names = [name for atom in atoms(rows) for name in atom.vars]
+    assert names[:4] == ["x.t", "x.broker", "x.price", "x.day"]
+    assert len(names) == len(set(names)) == 12  # the outer bids, and one copy each for the sum and the count
 
 
 def test_a_sum_that_cannot_be_null_needs_no_count() -> None:

@@ -59,8 +59,8 @@ MISSING = [
 def in_duckdb(type_: str) -> str:
     with duckdb.connect() as connection:
         connection.execute(f"CREATE TABLE x (a {type_})")
-        (found,) = connection.execute("SELECT data_type FROM duckdb_columns() WHERE table_name = 'x'").fetchall()
-        return str(found[0])
+        (row,) = connection.execute("SELECT data_type FROM duckdb_columns() WHERE table_name = 'x'").fetchall()
+        return str(row[0])
 
 
 def shortened(type_: str) -> str:

@@ -150,11 +150,11 @@ def test_constants(value: object, kind: Kind) -> None:
 @given(st.integers(-(10**20), 10**20), st.integers(0, MOST_PLACES))
 def test_places_write_a_decimal_out(units: int, places: int) -> None:
     value = Fraction(units, 10**places)
-    found = decimal_places(value)
-    assert found is not None
-    assert found <= places
-    assert (value * 10**found).denominator == 1
-    assert found == 0 or (value * 10 ** (found - 1)).denominator != 1
+    written = decimal_places(value)
+    assert written is not None
+    assert written <= places
+    assert (value * 10**written).denominator == 1
+    assert written == 0 or (value * 10 ** (written - 1)).denominator != 1
 
 
 def test_the_kinds_of_a_program() -> None:

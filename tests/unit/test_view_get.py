@@ -29,8 +29,8 @@ TYPES = {
 
 @pytest.fixture(params=["interpreter", "python", NATIVE])
 def engine(request: pytest.FixtureRequest) -> str:
-    found: str = request.param
-    return found
+    name: str = request.param
+    return name
 
 
 def opened(engine: str, script: str) -> Database:
@@ -127,7 +127,7 @@ def test_the_ends_of_one_group_are_not_looked_for_in_all(engine: str, monkeypatc
         for scan in ("rows", "entries"):
             monkeypatch.setattr(NativeState, scan, lambda *given: pytest.fail("this scans"))
     else:
-        monkeypatch.setattr(Map, "read", lambda *given: seen.extend(found := list(read(*given))) or found)
+        monkeypatch.setattr(Map, "read", lambda *given: seen.extend(entries := list(read(*given))) or entries)
     assert database.view("ends").get(k=7) == (7, 7, 57, 64)
     assert len(seen) < 10
 

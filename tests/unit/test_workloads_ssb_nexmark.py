@@ -57,8 +57,8 @@ def test_the_schemas_declare_what_the_streams_bring(schema: str, make: Callable[
         for r in viewlet.compile(schema).relations
         if not r.static
     }
-    found = {name: list(zip(t.column_names, t.schema.types, strict=True)) for name, t in make(1).tables.items()}
-    assert found == declared
+    brought = {name: list(zip(t.column_names, t.schema.types, strict=True)) for name, t in make(1).tables.items()}
+    assert brought == declared
 
 
 @QUERIES

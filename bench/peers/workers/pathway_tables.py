@@ -96,13 +96,13 @@ def _day(number: int) -> str:
 
 def frames(task: Task) -> dict[str, pd.DataFrame]:
     """By relation, its events: the row, +1 or -1, and when; Pathway's times are even."""
-    found: dict[str, list[Any]] = {name: [] for name in task.relations}
+    events: dict[str, list[Any]] = {name: [] for name in task.relations}
     plain = {name: list(zip(*map(_plain, table.columns), strict=True)) for name, table in task.tables.items()}
     for number, (op, name, place) in enumerate(task.events):
-        found[name].append((*plain[name][place], place, op, 2 * number + 2))
+        events[name].append((*plain[name][place], place, op, 2 * number + 2))
     return {
         name: pd.DataFrame(rows, columns=[*_names(task.tables[name]), "place", "__diff__", "__time__"])
-        for name, rows in found.items()
+        for name, rows in events.items()
     }
 
 

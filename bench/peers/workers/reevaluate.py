@@ -168,8 +168,8 @@ class ChDB:
     def answer(self) -> list[Row]:
         import json
 
-        found = str(self._session.query(self._sql, "JSONCompactEachRow"))
-        return [tuple(json.loads(line, parse_float=str)) for line in found.splitlines()]
+        text = str(self._session.query(self._sql, "JSONCompactEachRow"))
+        return [tuple(json.loads(line, parse_float=str)) for line in text.splitlines()]
 
 
 def _literal(row: Row) -> str:

@@ -51,7 +51,7 @@ class Watch:
 
     def __init__(self, task: Task, total: int) -> None:
         self._task, self._total, self._clock = task, total, Clock()
-        self.found: Run | None = None
+        self.run: Run | None = None
         self.over = threading.Event()
         self._rows: dict[tuple[Any, ...], Any] = {}
 
@@ -65,7 +65,7 @@ class Watch:
             return
         taken = min((number + 1) * self._task.batch, self._total)
         cpu, wall = self._clock.cpu, self._clock.wall
-        self.found = Run(
+        self.run = Run(
             taken - UNTIMED * self._task.batch, taken, cpu, wall, self._answer(), f"Spark {pyspark.__version__}"
         )
         if wall > self._task.seconds:
@@ -93,9 +93,9 @@ def maintained(task: Task) -> Run:
         raise RefusedError(str(refused)) from refused
     while query.isActive and not watch.over.wait(0.05):
         pass
-    if watch.found is None:
+    if watch.run is None:
         raise RuntimeError(f"no micro-batch was timed: {query.exception()}")
-    return watch.found
+    return watch.run
 
 
 if __name__ == "__main__":

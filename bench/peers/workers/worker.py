@@ -149,10 +149,10 @@ def _stat(process: Path) -> list[str]:
 
 def _descendants() -> list[int]:
     parents = {int(each.name): int(fields[1]) for each in PROC.glob("[0-9]*") if (fields := _stat(each))}
-    found, generation = [], {os.getpid()}
+    descendants, generation = [], {os.getpid()}
     while generation := {pid for pid, parent in parents.items() if parent in generation}:
-        found += generation
-    return found
+        descendants += generation
+    return descendants
 
 
 def longest_beginning(total: int, seconds: float, run: Callable[[int], float]) -> int:
