@@ -126,9 +126,9 @@ private:
         u32 place = 0;
         while (place < lines.size && !is_same(lines.items[place], line)) ++place;
         if (place == lines.size) lines.insert(place, {line.partkey, line.suppkey, 0, 0});
-        Waiting& found = lines.items[place];
-        found.sum = add(faults, 0, found.sum, quantity);
-        if ((found.rows += sign) == 0) lines.erase(place);
+        Waiting& kept = lines.items[place];
+        kept.sum = add(faults, 0, kept.sum, quantity);
+        if ((kept.rows += sign) == 0) lines.erase(place);
     }
 
     static VIEWLET_INLINE bool is_same(const Waiting& waiting, const Line& line) {

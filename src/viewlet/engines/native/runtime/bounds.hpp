@@ -149,17 +149,17 @@ VIEWLET_INLINE auto preceding(const Texts& texts, Key key) {
 // and nothing is guessed. Behind the keys in use the last of them is repeated.
 template <class Key, class Holds>
 VIEWLET_INLINE u32 count_children(const Node* node, const Key* keys, const Holds& holds) {  // the first is not asked
-    u32 from = 0, found = 0, last = node->used - 1u;
+    u32 from = 0, behind = 0, last = node->used - 1u;
     for (u32 place = 4; place < INNER_ROOM; place += 4) from += 4 * u32(holds(keys[place]));
-    for (u32 place = from + 1; place < from + 4; ++place) found += u32(holds(keys[place]));
-    return from + found < last ? from + found : last;
+    for (u32 place = from + 1; place < from + 4; ++place) behind += u32(holds(keys[place]));
+    return from + behind < last ? from + behind : last;
 }
 template <class Key, class Holds>
 VIEWLET_INLINE u32 count_entries(const Node* leaf, const Key* keys, const Holds& holds) {
-    u32 from = 0, found = 0;
+    u32 from = 0, behind = 0;
     for (u32 place = 4; place < leaf->room; place += 4) from += 4 * u32(holds(keys[place]));
-    for (u32 place = from; place < from + 4; ++place) found += u32(holds(keys[place]));
-    return from + found < leaf->used ? from + found : leaf->used;
+    for (u32 place = from; place < from + 4; ++place) behind += u32(holds(keys[place]));
+    return from + behind < leaf->used ? from + behind : leaf->used;
 }
 
 #ifdef __AVX512F__  // all keys are compared at once

@@ -19,11 +19,11 @@ struct Call {
             PyErr_Format(PyExc_TypeError, "%d arguments expected, %d given", int(expected), int(count));
             return;
         }
-        auto* found = static_cast<State*>(PyCapsule_GetPointer(arguments[0], STATE));
-        if (found && found->busy)
+        auto* given = static_cast<State*>(PyCapsule_GetPointer(arguments[0], STATE));
+        if (given && given->busy)
             PyErr_SetString(PyExc_RuntimeError, "the database is being updated by another thread");
-        if (!found || found->busy) return;
-        state = found;
+        if (!given || given->busy) return;
+        state = given;
         state->busy = true;
         met_wild = false;
     }

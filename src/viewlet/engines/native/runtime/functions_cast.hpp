@@ -84,15 +84,15 @@ inline bool take_digits(Reading& rest) {
     return true;
 }
 
-inline bool take_exponent(Reading& rest, Numeral& found) {
-    found.scientific = rest.take('e') || rest.take('E');
-    if (!found.scientific) return true;
+inline bool take_exponent(Reading& rest, Numeral& numeral) {
+    numeral.scientific = rest.take('e') || rest.take('E');
+    if (!numeral.scientific) return true;
     bool negative = rest.peek() == '-';
     if (negative || rest.peek() == '+') ++rest.at;
     if (!is_digit(rest.peek())) return false;
     for (; is_digit(rest.peek()); ++rest.at)
-        if (found.exponent < 100000) found.exponent = found.exponent * 10 + (*rest.at - '0');
-    if (negative) found.exponent = -found.exponent;
+        if (numeral.exponent < 100000) numeral.exponent = numeral.exponent * 10 + (*rest.at - '0');
+    if (negative) numeral.exponent = -numeral.exponent;
     return true;
 }
 
@@ -108,16 +108,16 @@ inline bool is_odd(Reading text) {
     return odd;
 }
 
-inline Outcome read_numeral(Reading text, Numeral& found) {
+inline Outcome read_numeral(Reading text, Numeral& numeral) {
     text.strip();
     Reading rest = text;
-    found = {};
-    found.negative = rest.peek() == '-';
-    if (found.negative || rest.peek() == '+') ++rest.at;
-    found.start = rest.at;
+    numeral = {};
+    numeral.negative = rest.peek() == '-';
+    if (numeral.negative || rest.peek() == '+') ++rest.at;
+    numeral.start = rest.at;
     bool whole = take_digits(rest), point = rest.take('.'), places = point && take_digits(rest);
-    found.end = rest.at;
-    if ((whole || places) && take_exponent(rest, found) && rest.done()) return Outcome::READ;
+    numeral.end = rest.at;
+    if ((whole || places) && take_exponent(rest, numeral) && rest.done()) return Outcome::READ;
     return is_odd(text) ? Outcome::UNTAKEN : Outcome::UNREADABLE;
 }
 

@@ -72,11 +72,11 @@ template <double (*Whole)(double)>
 inline double at_places(double x, i64 places) {
     double unit = ::pow(10.0, double(places < 0 ? -places : places));
     if (places < 0) {
-        double found = Whole(x / unit) * unit;
-        return is_finite(found) ? found : 0;
+        double scaled = Whole(x / unit) * unit;
+        return is_finite(scaled) ? scaled : 0;
     }
-    double found = Whole(x * unit) / unit;
-    return is_finite(found) ? found : x;
+    double scaled = Whole(x * unit) / unit;
+    return is_finite(scaled) ? scaled : x;
 }
 inline double round_places(Faults&, u32, double x, i64 places) { return at_places<::round>(x, places); }
 inline double trunc_places(Faults&, u32, double x, i64 places) { return at_places<::trunc>(x, places); }
@@ -131,9 +131,9 @@ inline Opt<T> remainder(T x, T y) {
 // Towards zero.
 inline Opt<i64> quotient(Faults& faults, u32 view, i64 x, i64 y) {
     if (y == 0) return {};
-    i128 found = i128(x) / y;
-    if (unlikely(found != i64(found))) faults.refuse(view, "a number does not fit the type of a cast or a function");
-    return i64(found);
+    i128 whole = i128(x) / y;
+    if (unlikely(whole != i64(whole))) faults.refuse(view, "a number does not fit the type of a cast or a function");
+    return i64(whole);
 }
 
 template <class T>

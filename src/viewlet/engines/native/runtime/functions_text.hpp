@@ -81,9 +81,9 @@ inline bool is_at(Bytes text, u32 at, Bytes part) {
 // The first place of a part, which is not empty.
 inline u32 find(Bytes text, Bytes part, u32 from = 0) {
     while (from < text.length) {
-        void* found = memchr(text.start + from, part.start[0], text.length - from);
-        if (!found) break;
-        from = u32((char*)found - text.start);
+        void* byte = memchr(text.start + from, part.start[0], text.length - from);
+        if (!byte) break;
+        from = u32((char*)byte - text.start);
         if (is_at(text, from, part)) return from;
         ++from;
     }
@@ -152,9 +152,9 @@ inline bool like(const Texts& texts, Text text, Text pattern) {
 inline bool like_escape(Faults& faults, u32 view, const Texts& texts, Text text, Text pattern, Text escape) {
     Bytes sign = texts.bytes(escape);
     if (sign.length > 1) faults.refuse(view, "LIKE escapes by one character of ASCII");
-    Match found = match<true>(texts.bytes(text), texts.bytes(pattern), sign.length ? sign.start[0] : 0);
-    if (found == Match::BAD) faults.refuse(view, "a pattern of LIKE ends with its escape character");
-    return found == Match::YES;
+    Match outcome = match<true>(texts.bytes(text), texts.bytes(pattern), sign.length ? sign.start[0] : 0);
+    if (outcome == Match::BAD) faults.refuse(view, "a pattern of LIKE ends with its escape character");
+    return outcome == Match::YES;
 }
 
 // -- characters
@@ -192,8 +192,8 @@ inline i64 octets(const Texts& texts, Text text) { return texts.bytes(text).leng
 
 inline i64 position(const Texts& texts, Text text, Text part) {
     Bytes whole = texts.bytes(text);
-    u32 found = part.id ? find(whole, texts.bytes(part)) : 0;
-    return found == NOWHERE ? 0 : count_characters(part_of(whole, 0, found)) + 1;
+    u32 place = part.id ? find(whole, texts.bytes(part)) : 0;
+    return place == NOWHERE ? 0 : count_characters(part_of(whole, 0, place)) + 1;
 }
 
 // -- parts
@@ -287,8 +287,8 @@ inline Text replace(Texts& texts, Text text, Text part, Text by) {
     Bytes whole = texts.bytes(text), sought = texts.bytes(part);
     Draft draft;
     u32 from = 0;
-    for (u32 found; (found = find(whole, sought, from)) != NOWHERE; from = found + sought.length) {
-        draft.add(part_of(whole, from, found));
+    for (u32 place; (place = find(whole, sought, from)) != NOWHERE; from = place + sought.length) {
+        draft.add(part_of(whole, from, place));
         draft.add(texts.bytes(by));
     }
     draft.add(part_of(whole, from, whole.length));

@@ -164,9 +164,9 @@ inline Text strftime(Texts& texts, i64 at, Text form) {
     if (!room) fail("out of memory");
     Written text{room, most};
     put_time(text, at, bytes);
-    Text found = texts.intern(room, text.length);
+    Text formed = texts.intern(room, text.length);
     if (room != small) free(room);
-    return found;
+    return formed;
 }
 
 }  // namespace viewlet

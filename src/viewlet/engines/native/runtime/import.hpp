@@ -293,10 +293,10 @@ inline bool fill_column(Texts& texts, const Filling& to) {
 
 // The child of that name; -1 where there is none, -2 where there are two.
 inline i64 child_named(const ArrowSchema& schema, const char* name) {
-    i64 found = -1;
+    i64 child = -1;
     for (i64 i = 0; i < schema.n_children; ++i)
-        if (strcmp(schema.children[i]->name, name) == 0) found = found == -1 ? i : -2;
-    return found;
+        if (strcmp(schema.children[i]->name, name) == 0) child = child == -1 ? i : -2;
+    return child;
 }
 
 inline bool fill_null(const Column& column, i64 count, char* rows, u64 stride) {
@@ -308,18 +308,18 @@ inline bool fill_null(const Column& column, i64 count, char* rows, u64 stride) {
 // Struct `source` at `picks` as rows. Columns are found by name; one that is missing is NULL, one too many is refused.
 inline bool fill_rows(Texts& texts, const Source& source, const Column* columns, u32 width, Picks picks, char* rows,
                       u64 stride) {
-    i64 found = 0;
+    i64 named = 0;
     if (!source.is("+s")) return false;
     for (i64 i = 0; i < picks.count && source.buffer<u8>(0); ++i)
         if (!source.valid(source.shift + picks[i])) return false;
     for (u32 c = 0; c < width; ++c) {
         i64 child = child_named(*source.schema, columns[c].name);
-        found += child >= 0;
+        named += child >= 0;
         bool fine = child >= 0 ? fill_column(texts, {source.child(child), columns[c], picks, rows, stride})
                                : child == -1 && fill_null(columns[c], picks.count, rows, stride);
         if (!fine) return false;
     }
-    return found == source.schema->n_children;
+    return named == source.schema->n_children;
 }
 
 }  // namespace viewlet

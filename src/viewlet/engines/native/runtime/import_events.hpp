@@ -81,15 +81,15 @@ struct EventReader {
     // "+ud:4,7": the child that type id 7 means is the second.
     i64 union_child(int id) const {
         i64 child = 0;
-        int found = 0;
+        int number = 0;
         for (const char* at = row.format() + 4;; ++at) {
             if (*at >= '0' && *at <= '9') {
-                found = found * 10 + (*at - '0');
+                number = number * 10 + (*at - '0');
                 continue;
             }
-            if (found == id) return child;
+            if (number == id) return child;
             if (!*at) return -1;
-            ++child, found = 0;
+            ++child, number = 0;
         }
     }
 

@@ -63,9 +63,9 @@ struct Tree {
             (walk_sum<lanes>(faults, view, up, down, into), ...);
             return;
         }
-        Sums<lanes...> found;
-        add_between(found, up, down);
-        (add_to(faults, view, into, static_cast<SumOf<lanes>&>(found).value()), ...);
+        Sums<lanes...> totals;
+        add_between(totals, up, down);
+        (add_to(faults, view, into, static_cast<SumOf<lanes>&>(totals).value()), ...);
     }
 
     // Appends the runs in which the lane's running sum, from the left or (`after`) from the right, meets a condition
