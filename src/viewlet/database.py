@@ -11,7 +11,9 @@ from weakref import ref
 import pyarrow as pa
 
 from viewlet import arrow, dml
+from viewlet.algebra.functions.python import SIGNATURES, Signature
 from viewlet.algebra.query import relations
+from viewlet.algebra.terms import declare
 from viewlet.boundary import WildError, is_wild, to_key
 from viewlet.changes import Change, Subscriptions, differences
 from viewlet.compilation import Dialect
@@ -19,7 +21,7 @@ from viewlet.compiler.script import compile_script
 from viewlet.compiler.strategy import StrategyName
 from viewlet.dml import Workbench
 from viewlet.door import widened_changes, with_derived, with_new_columns, without_derived
-from viewlet.duck import create_function
+from viewlet.duck import create_function, type_name
 from viewlet.engines.base import Engine
 from viewlet.engines.exact.interpreter import Interpreter
 from viewlet.engines.exact.python.engine import PythonEngine
@@ -164,10 +166,15 @@ class Database:
         """Let views call a Python function: ``db.create_function("risk", risk, ["DOUBLE", "VARCHAR"], "INTEGER")``.
 
         The function is called once for each row that arrives, and again when the row leaves. So the same arguments must
-        always give the same value. It takes columns of one stream or table. NULL for an argument gives NULL. Functions
-        belong to the process: databases share them.
+        always give the same value. NULL for an argument gives NULL. Functions belong to the process: databases share
+        them. Where the arguments are no columns of one stream or table, the function is called where the rows meet, and
+        the view is kept fresh by generated Python.
         """
         create_function(name, function, parameters, returns)
+        signature = Signature.of(name, list(map(type_name, parameters)), type_name(returns))
+        if signature is not None:
+            SIGNATURES[signature.name] = signature
+            declare(signature.function(function))
 
     # -- tiers ---------------------------------------------------------------------------------------------------------
 

@@ -57,6 +57,13 @@ def _close() -> None:
         _database.cache_clear()
 
 
+def type_name(written: str) -> str:
+    """A type as DuckDB calls it: INTEGER for INT."""
+    import duckdb
+
+    return str(duckdb.sqltype(written))
+
+
 def create_function(name: str, function: Callable[..., Any], parameters: Sequence[str], returns: str) -> None:
     """Make a Python function one of DuckDB's, for the whole process. NULL in gives NULL out."""
     known = _FUNCTIONS.get(name.lower())

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 from weakref import WeakValueDictionary
 
 from viewlet.algebra.functions import FUNCTIONS
+from viewlet.algebra.functions.base import Function
 from viewlet.algebra.functions.calendar import EPOCH
 from viewlet.algebra.remembered import remembered
 
@@ -179,7 +180,14 @@ STRICT: dict[str, Callable[..., Scalar]] = {
 }
 INFIX = frozenset({"+", "-", "*", "/", "and", "or", *COMPARISONS})
 LAZY = frozenset({"and", "or", "coalesce", "case"})  # whose later arguments may not matter, even where they fail
-OPERATORS = frozenset({*STRICT, *LAZY, "not", "in", "is_null"})
+OPERATORS = {*STRICT, *LAZY, "not", "in", "is_null"}
+
+
+def declare(function: Function) -> None:
+    """One more function, for the whole process."""
+    FUNCTIONS[function.name] = function
+    STRICT[function.name] = function.meaning
+    OPERATORS.add(function.name)
 
 
 def apply(name: str, values: tuple[Scalar, ...]) -> Scalar:

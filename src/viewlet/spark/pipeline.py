@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from viewlet.algebra.functions.python import PREFIX, SIGNATURES
 from viewlet.cells.merge import Merge, merge_of
 from viewlet.cells.plan import plan
 from viewlet.cells.routing import Grid
@@ -103,6 +104,10 @@ def _refuse_what_needs_one_process(translation: Translation) -> None:
     for step in translation.steps:
         if isinstance(step, Changed):
             raise Error(f"the script changes rows of {step.statement.name}: on Spark they come from its source alone")
+    for result in translation.script.results:
+        texts = [q.text for q in result.reads] + [c.term.text for c in result.columns]
+        if name := next((n for n in SIGNATURES if any(f"{PREFIX}{n}(" in text for text in texts)), None):
+            raise Error(f"{result.name} calls {name}, a function of Python, which no cell on Spark has")
     types = [(f"{r.name}.{c.name}", c.type) for r in translation.script.relations for c in r.columns]
     types += [(f"{r.name}.{c.name}", c.type) for r in translation.script.results for c in r.columns]
     for name, type_ in types:

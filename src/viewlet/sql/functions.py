@@ -11,6 +11,7 @@ from viewlet.algebra.terms import Const, Op
 from viewlet.schema import BIGINT, Type
 from viewlet.sql.expr import Expr, an, loose, strict
 from viewlet.sql.expression import Rule, expression, translates
+from viewlet.sql.python_functions import python_call
 from viewlet.sql.scope import Scope
 from viewlet.sql.types import convert
 from viewlet.sql.unsupported import refuse
@@ -31,9 +32,12 @@ def named(*names: str) -> Callable[[Rule], Rule]:
 @translates(exp.Anonymous)
 def _by_name(node: exp.Expr, scope: Scope) -> Expr:
     rule = NAMED.get(node.name.lower())
-    if rule is None:
+    if rule is not None:
+        return rule(node, scope)
+    by_python = python_call(node, scope)
+    if by_python is None:
         raise refuse(scope.session.source, node)
-    return rule(node, scope)
+    return by_python
 
 
 def arguments(node: exp.Expr, scope: Scope, count: int) -> Sequence[exp.Expr]:

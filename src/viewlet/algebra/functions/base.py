@@ -25,6 +25,8 @@ class Function:
     same name; "": every program includes it. That function takes ``faults`` and the view where it can fail, ``texts``
     where it takes or gives a text, and then the arguments. ``cpp`` is its name if that is another one.
 
+    ``is_native``: there is such a C++ function.
+
     ``rises``: the function never falls as its first argument grows and the others stay.
     """
 
@@ -39,6 +41,7 @@ class Function:
     places: int = 0
     rises: bool = False
     cpp: str = ""
+    is_native: bool = True
 
     def fits(self, arguments: int) -> bool:
         """Whether the function takes so many arguments."""

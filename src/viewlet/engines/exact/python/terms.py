@@ -268,7 +268,7 @@ def _call(name: str, args: list[str], plain: bool, lazily: bool = False) -> str:
         return f"(not {args[0]})"
     if plain and name in PLAIN:
         return "(" + f" {PYTHON.get(name, name)} ".join(args) + ")"
-    if plain and name in FUNCTIONS and not FUNCTIONS[name].can_be_null:
+    if plain and FUNCTION + name in SCOPE and not FUNCTIONS[name].can_be_null:
         return f"{FUNCTION}{name}({', '.join(args)})"
     if lazily:
         return f"LAZILY({name!r}, {tuple_text([f'lambda: {a}' for a in args])})"

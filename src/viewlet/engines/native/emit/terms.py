@@ -118,6 +118,8 @@ class Terms(Numbers):
 
     def function(self, function: Function, args: list[Cpp]) -> Cpp:
         """A call of the C++ function of the same name, with arguments of the kinds that it declares."""
+        if not function.is_native:
+            raise Unfit(f"{function.name} calls a function of Python")
         if function.header:
             self.headers.add(function.header)
         kinds = [a.kind for a in args]
