@@ -2,8 +2,18 @@
 
 from viewlet.check import ViewCheck, check
 from viewlet.compilation import compile
-from viewlet.database import Database, connect
-from viewlet.errors import CorruptError, DataError, Error, OutOfRangeError, OverflowError_, SqlError, UnsupportedError
+from viewlet.database import Database
+from viewlet.directory import connect
+from viewlet.errors import (
+    CorruptError,
+    DataError,
+    Error,
+    OutOfRangeError,
+    OverflowError_,
+    SqlError,
+    StorageError,
+    UnsupportedError,
+)
 from viewlet.program.trigger import Program
 from viewlet.view import View
 
@@ -18,6 +28,7 @@ __all__ = [
     "OverflowError_",
     "Program",
     "SqlError",
+    "StorageError",
     "UnsupportedError",
     "View",
     "ViewCheck",

@@ -7,7 +7,10 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from threading import get_ident
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from viewlet.ledger import Ledger
 
 Row = tuple[Any, ...]
 Change = tuple[int, Row]  # weight (how often the row came, or went if negative) and row
@@ -23,28 +26,61 @@ class Subscription:
 
 
 class Subscriptions:
-    """Compares a view's rows before and after an update, for views that somebody listens to and no others."""
+    """Who must hear of an update: the log of a durable database, and then those who listen to a view.
+
+    Compares a view's rows before and after an update, for views that somebody listens to and no others.
+    """
 
     def __init__(self, weights: Callable[[str], Counter[Row]]) -> None:
         """``weights`` gives the rows that a view has now, and how often each is there."""
         self._weights = weights
-        self.listening: dict[str, list[Subscription]] = {}
-        """By view. A single insert asks whether there is any, so it is an attribute and no call."""
+        self.anybody = False
+        """A log, or somebody who listens. A single insert asks, so it is an attribute and no call."""
+        self._listening: dict[str, list[Subscription]] = {}  # by view
         self._rows: dict[str, Counter[Row]] = {}
         self._waiting: deque[tuple[Subscription, Change]] = deque()
         self.teller: int | None = None
         """The thread that calls back now."""
+        self.log: Ledger | None = None
+
+    # -- the log -------------------------------------------------------------------------------------------------------
+
+    def tell_first(self, log: Ledger | None) -> None:
+        """The log of a durable database, from now on."""
+        self.log = log
+        self._count()
+
+    def _count(self) -> None:
+        self.anybody = bool(self._listening) or self.log is not None
+
+    @property
+    def noted(self) -> int:
+        """How far the log goes."""
+        return 0 if self.log is None else self.log.size
+
+    def note(self, tell: Callable[[Ledger], None]) -> None:
+        """An update that is done, before anybody else hears of it. If this raises, it must be undone."""
+        if self.log is not None:
+            tell(self.log)
+
+    def take_back(self, noted: int) -> None:
+        """What was noted since is undone."""
+        if self.log is not None:
+            self.log.take_back(noted)
+
+    # -- those who listen ----------------------------------------------------------------------------------------------
 
     def look(self) -> dict[str, Counter[Row]]:
         """The rows of the views that somebody listens to, for :meth:`publish`."""
-        return {view: self._weights(view) for view in self.listening}
+        return {view: self._weights(view) for view in self._listening}
 
     def add(self, view: str, callback: Callback) -> Callable[[], None]:
         """Tell ``callback`` of every change from now on; returns a function that ends it."""
         if view not in self._rows:
             self._rows[view] = self._weights(view)
         subscription = Subscription(view, callback)
-        self.listening.setdefault(view, []).append(subscription)
+        self._listening.setdefault(view, []).append(subscription)
+        self._count()
         return lambda: self._end(subscription)
 
     def _end(self, subscription: Subscription) -> None:
@@ -52,14 +88,15 @@ class Subscriptions:
         if subscription.ended:
             return
         subscription.ended, view = True, subscription.view
-        self.listening[view].remove(subscription)
-        if not self.listening[view]:
-            del self.listening[view], self._rows[view]
+        self._listening[view].remove(subscription)
+        if not self._listening[view]:
+            del self._listening[view], self._rows[view]
+        self._count()
 
     def keep(self, views: Collection[str]) -> None:
         """There are only these views from now on: the others have nothing more to tell."""
-        for view in [view for view in self.listening if view not in views]:
-            for subscription in list(self.listening[view]):
+        for view in [view for view in self._listening if view not in views]:
+            for subscription in list(self._listening[view]):
                 self._end(subscription)
 
     def publish(self, rows: Mapping[str, Counter[Row]]) -> None:
@@ -69,7 +106,7 @@ class Subscriptions:
         """
         for view, after in rows.items():
             for change in differences(self._rows[view], after):
-                self._waiting.extend((subscription, change) for subscription in self.listening[view])
+                self._waiting.extend((subscription, change) for subscription in self._listening[view])
             self._rows[view] = after
         if self.teller is not None:
             return

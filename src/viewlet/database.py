@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 from weakref import ref
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ from viewlet.compiler.script import compile_script
 from viewlet.compiler.strategy import StrategyName
 from viewlet.dml import Workbench
 from viewlet.door import widened_changes, with_derived, with_new_columns, without_derived
-from viewlet.duck import create_function, type_name
+from viewlet.duck import create_function, functions_in, type_name
 from viewlet.engines.base import Engine
 from viewlet.engines.exact.interpreter import Interpreter
 from viewlet.engines.exact.python.engine import PythonEngine
@@ -30,6 +30,7 @@ from viewlet.engines.native.bridge import SpoiledError
 from viewlet.engines.native.engine import NativeEngine, compile_program
 from viewlet.engines.tables import tables_reader
 from viewlet.errors import Error, SqlError, refusing_depth
+from viewlet.keys import Event
 from viewlet.program.encoding import Row
 from viewlet.program.kinds import Unfit
 from viewlet.program.trigger import Program, Result
@@ -37,7 +38,7 @@ from viewlet.schema import Relation
 from viewlet.session import NativeSession, Session, Start, Tables, finite_row
 from viewlet.sql.define import Changed, Step
 from viewlet.sql.source import script_text
-from viewlet.sql.translate import nothing
+from viewlet.sql.translate import Translation, nothing
 from viewlet.tiers import NativeBuild
 from viewlet.turn import Turn
 from viewlet.view import View, weights
@@ -57,6 +58,7 @@ ENGINES: dict[EngineName, Start] = {
 TIERS: dict[EngineName, type] = {"native": NativeEngine, "python": PythonEngine, "interpreter": Interpreter}
 DEFAULT_ENGINE: EngineName = "native"
 ONLY_NATIVE = "the tables hold NaN or infinities, and there is no machine code for this script that could take them"
+IN_MEMORY = "this database is in memory, and nothing of it is kept: viewlet.connect(directory) makes one that lasts"
 WORTH_WAITING = 100_000  # rows that take generated Python about as long as a compiler run
 
 
@@ -117,13 +119,15 @@ class Database:
         tables = self._running.tables()
         source = self._translation.script.source
         before = source + BETWEEN_SCRIPTS if source else ""
+        changes: list[Event] = []
         try:
             with refusing_depth():
                 translation = self._translation.followed(before + script)
                 relations = translation.script.relations
                 if translation.steps:
-                    tables = without_derived(tables, self._running.program.relations)
-                    tables = dml.changed_tables(tables, translation.steps, self._bench, self._first_row)
+                    given = without_derived(tables, self._running.program.relations)
+                    tables = dml.changed_tables(given, translation.steps, self._bench, self._first_row)
+                    changes = dml.rows_changed(given, translation.steps, tables)
                     tables = with_derived(tables, relations)
                 else:
                     tables = with_new_columns(tables, self._running.program.relations, relations)
@@ -134,11 +138,22 @@ class Database:
         except (ValueError, ArithmeticError) as error:
             message = f"a view cannot be computed from the rows that are there, so nothing changed: {error}"
             raise Error(message) from error
-        self._session, self._translation = session, translation
+        self._take(session, translation, script, changes)
         self._compile_natively()
         self._subscriptions.keep({result.name for result in session.program.results})
         if any(isinstance(step, Changed) for step in translation.steps):
             self._subscriptions.publish(self._subscriptions.look())
+
+    def _take(self, session: Session, translation: Translation, script: str, changes: list[Event]) -> None:
+        """A script that was worked out becomes the database's, once the log has it."""
+        was, noted, relations = (self._session, self._translation), self._subscriptions.noted, session.relations
+        try:
+            self._subscriptions.note(lambda log: log.define(script, functions_in(script), relations, changes))
+            self._session, self._translation = session, translation
+        except BaseException:
+            self._subscriptions.take_back(noted)
+            self._session, self._translation = was
+            raise
 
     def _first_row(self, relation: Relation, row: object, number: int) -> Row:
         """A row that a script brings which also defines names: the engine for it is still to be chosen."""
@@ -378,10 +393,25 @@ class Database:
         there = ", ".join(result.name for result in results) or "none"
         raise Error(f"there is no view {name}; there are: {there}")
 
-    # -- the end -------------------------------------------------------------------------------------------------------
+    # -- keeping -------------------------------------------------------------------------------------------------------
+
+    def checkpoint(self) -> None:
+        """Write a snapshot of all rows, and begin a new log behind it: the next start has no more to read.
+
+        A database in a directory does so by itself when its log has become as long as its last snapshot. One in memory
+        raises an :class:`Error`.
+        """
+        raise Error(IN_MEMORY)
+
+    def sync(self) -> None:
+        """Return when all that was acknowledged is on the disk, whatever the database's ``durability`` is."""
+        raise Error(IN_MEMORY)
 
     def close(self) -> None:
-        """Forget everything. Each later call raises an :class:`Error`."""
+        """End the database. Each later call raises an :class:`Error`.
+
+        What is in memory is gone. A directory can be opened again, and has everything.
+        """
         self._session = self._build = None
 
     def __enter__(self) -> Database:
@@ -393,34 +423,3 @@ class Database:
 
 def _length(data: Any) -> int:
     return len(data) if hasattr(data, "__len__") else 0
-
-
-def connect(
-    path: str | None = None,
-    *,
-    engine: EngineName = DEFAULT_ENGINE,
-    strategy: StrategyName = "optimized",
-    dialect: Dialect = "sql",
-    threads: int = 1,
-    wait_native: bool = False,
-) -> Database:
-    """Make a new database in memory.
-
-    ``engine="native"`` answers at once from generated Python. A C++ compiler works in the background, and the database
-    goes over to machine code between two calls. ``wait_native=True`` makes each :meth:`Database.execute` wait for it.
-    ``engine="python"`` stays with generated Python. ``engine="interpreter"`` is the reference, and slow.
-
-    ``strategy`` says what to keep besides the answers; the answers are the same. In the dialect ``"paper"`` a SUM of no
-    rows is 0, in ``"sql"`` it is NULL.
-
-    ``path`` (a database on disk) and ``threads`` other than 1 are not there yet: each raises an :class:`Error`.
-    """
-    if path is not None:
-        raise Error("a durable database (a path) is not there yet: viewlet.connect() keeps everything in memory")
-    if engine not in ENGINES:
-        raise Error(f"there is no engine {engine!r}: choose one of {', '.join(ENGINES)}")
-    if threads != 1:
-        raise Error(f"threads={threads}: the engines of today run in one thread")
-    if dialect not in get_args(Dialect):
-        raise Error(f"no dialect {dialect!r}: choose sql or paper")
-    return Database(engine=engine, strategy=strategy, dialect=dialect, wait_native=wait_native)

@@ -289,6 +289,27 @@ def changed_tables(
     return changed
 
 
+def rows_changed(
+    before: Mapping[str, Mapping[Row, int]], steps: Sequence[Step], after: Mapping[str, Mapping[Row, int]]
+) -> list[Event]:
+    """What the statements of a script changed besides dropping tables and giving them new names."""
+    if not any(isinstance(step, Changed) for step in steps):
+        return []
+    moved = dict(before)
+    for step in steps:
+        match step:
+            case Dropped(name):
+                moved.pop(name, None)
+            case Moved(name, new):
+                moved[new] = moved.pop(name, {})
+    events: list[Event] = []
+    for name, rows in after.items():
+        was = moved.get(name, {})
+        events += [(name, row, times - was.get(row, 0)) for row, times in rows.items() if times != was.get(row, 0)]
+        events += [(name, row, -times) for row, times in was.items() if row not in rows]
+    return events
+
+
 def _changed(tables: Mapping[str, Counter[Row]], changed: Changed, bench: Workbench, encode: Encode) -> Counter[Row]:
     def table(name: str) -> Counter[Row]:
         return tables.get(name, Counter())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import re
 import threading
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -22,6 +23,7 @@ _SETTINGS = (
 )
 _OPENED = threading.local()
 _FUNCTIONS: dict[str, Callable[..., Any]] = {}  # of Python, by name
+_SIGNATURES: dict[str, dict[str, Any]] = {}  # of these
 
 
 def opened() -> Any:
@@ -78,6 +80,17 @@ def create_function(name: str, function: Callable[..., Any], parameters: Sequenc
     except (duckdb.Error, TypeError) as error:
         raise Error(f"{name} is no function that a view can use: {first_line(error)}") from error
     _FUNCTIONS[name.lower()] = function
+    _SIGNATURES[name.lower()] = {"parameters": list(parameters), "returns": returns}
+
+
+def functions_in(script: str) -> dict[str, dict[str, Any]]:
+    """The parameters and the type of each function of Python whose name is in a script."""
+    words = set(re.findall(r"\w+", script.lower()))
+    return {name: signature for name, signature in _SIGNATURES.items() if name in words}
+
+
+def is_function(name: str) -> bool:
+    return name.lower() in _FUNCTIONS
 
 
 def first_line(error: Exception) -> str:

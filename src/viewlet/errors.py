@@ -126,5 +126,9 @@ class OutOfRangeError(Error):
 OverflowError_ = OutOfRangeError  # the name of 0.1: code that catches it goes on working
 
 
+class StorageError(Error):
+    """The disk does not take what a database must keep, or another process has the database open. Nothing changed."""
+
+
 class CorruptError(Error):
     """Stored state fails its checksum or has the wrong structure. Nothing of it was used."""

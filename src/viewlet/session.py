@@ -16,11 +16,11 @@ from viewlet.engines.native.bridge import Point, SpoiledError
 from viewlet.engines.native.engine import Compiled, NativeEngine
 from viewlet.errors import DataError, Error, OutOfRangeError, at_row, in_short
 from viewlet.keys import Event, Given, Keys
+from viewlet.ledger import OPS, Ledger
 from viewlet.program.encoding import Row
 from viewlet.program.trigger import Program
 from viewlet.schema import Relation
 
-OPS = {"+": 1, "-": -1}
 NESTED = (tuple, list, dict)  # what rows are, and cells are not
 Tables = Mapping[str, Mapping[Row, int]]
 Start = Callable[[Program, Tables], Engine]
@@ -37,7 +37,7 @@ class Session:
         self.program = program
         self._start = start
         self._subscriptions = subscriptions
-        self._relations = {relation.name: relation for relation in program.relations}
+        self.relations = {relation.name: relation for relation in program.relations}
         self._encoders: dict[str, Encoder] = {r.name: encoder(r) for r in program.relations}
         self.doors = doors(program.relations)
         self.engine = start(program, tables)
@@ -83,7 +83,7 @@ class Session:
 
         def given(number: int) -> object:
             name, row, _ = changes[number]
-            return values_of(self._relations[name], row)
+            return values_of(self.relations[name], row)
 
         self._check(changes, given)
         names = list({name for name, _, _ in changes})
@@ -129,7 +129,7 @@ class Session:
         return finite_row(relation, cells or to_key(relation, row, number, takes_wild=takes_wild), number)
 
     def relation(self, name: object, number: int | None = None) -> Relation:
-        known = self._relations.get(name) if isinstance(name, str) else None
+        known = self.relations.get(name) if isinstance(name, str) else None
         if known is not None:
             return known
         if any(result.name == name for result in self.program.results):
@@ -160,13 +160,15 @@ class Session:
 
     def _run(self, events: list[Event], given: Given) -> None:
         """All events or, should one fail, none: the views are then built again from the tables as they were."""
-        done = 0
+        done, noted = 0, self._subscriptions.noted
         try:
             for event in events:
                 self._apply(self.engine, event)
                 done += 1
             rows = self._subscriptions.look()
+            self._subscriptions.note(lambda log: log.events(self.relations, events))
         except BaseException as error:
+            self._subscriptions.take_back(noted)
             culprit = None if done == len(events) else (events[done][0], done, given(done))
             self._refuse(events[:done], error, culprit)
         self.keys.commit()
@@ -175,7 +177,7 @@ class Session:
 
     def _apply(self, engine: Engine, event: Event) -> None:
         name, row, times = event
-        if self._relations[name].static:
+        if self.relations[name].static:
             engine.load(name, {row: times})
         elif times == 1:
             engine.apply("+", name, row)
@@ -186,7 +188,7 @@ class Session:
 
     def _run_bulk(self, relation: Relation, events: list[Event], given: Given) -> None:
         """The same for rows that one trigger takes at once."""
-        done = list[Event]()
+        done, noted = list[Event](), self._subscriptions.noted
         entries: dict[Row, int] = {}
         for _, row, times in events:
             entries[row] = entries.get(row, 0) + times
@@ -194,7 +196,9 @@ class Session:
             (self.engine.load if relation.static else self.engine.apply_bulk)(relation.name, entries)
             done = events
             rows = self._subscriptions.look()
+            self._subscriptions.note(lambda log: log.events(self.relations, events))
         except BaseException as error:
+            self._subscriptions.take_back(noted)
             self._refuse(done, error, None if done else self._culprit(events, error, given))
         self.keys.commit()
         if rows:
@@ -202,9 +206,9 @@ class Session:
 
     def _culprit(self, events: list[Event], error: BaseException, given: Given) -> Culprit | None:
         """The first of many rows that is refused on its own, with no others around."""
-        if not isinstance(error, NUMBERS) or self._relations[events[0][0]].static:
+        if not isinstance(error, NUMBERS) or self.relations[events[0][0]].static:
             return None
-        static = {name: self.engine.table(name) for name, relation in self._relations.items() if relation.static}
+        static = {name: self.engine.table(name) for name, relation in self.relations.items() if relation.static}
         alone = PythonEngine(self.program, static)
         for number, (name, row, times) in enumerate(events):
             try:
@@ -275,13 +279,21 @@ class NativeSession(Session):
             self._change_one(name, data, times)
         elif not arrow.is_arrow(data) or not self._change_batch(name, data, times):
             state, rows = self.engine.state, rows_of(data, name)
-            self._do(lambda: state.many(name, times, rows), lambda: state.many(name, -times, rows[::-1]))
+            self._do(
+                lambda: state.many(name, times, rows),
+                lambda: state.many(name, -times, rows[::-1]),
+                lambda log: log.rows(self.relations[name], times, rows),
+            )
 
     def _change_one(self, name: str, row: Any, times: int) -> None:
         """Without the calls of :meth:`_do` where nobody listens: this is the way of every single event."""
         state = self.engine.state
-        if self._subscriptions.listening:
-            self._do(lambda: state.one(name, times, row), lambda: state.one(name, -times, row))
+        if self._subscriptions.anybody:
+            self._do(
+                lambda: state.one(name, times, row),
+                lambda: state.one(name, -times, row),
+                lambda log: log.rows(self.relations[name], times, [row]),
+            )
             return
         try:
             state.one(name, times, row)
@@ -290,7 +302,7 @@ class NativeSession(Session):
 
     def _change_one_keyed(self, name: str, data: tuple[Any, ...], times: int) -> bool:
         """A single row of plain values where nobody listens; False for all others."""
-        row = None if self._subscriptions.listening else self._encoders[name](data)
+        row = None if self._subscriptions.anybody else self._encoders[name](data)
         if row is None:
             return False
         self.keys.check([(name, row, times)], lambda number: data)
@@ -309,6 +321,7 @@ class NativeSession(Session):
             self._do(
                 lambda: state.arrow_rows(name, times, batch),
                 lambda: state.arrow_rows(name, -times, arrow.backwards(batch)),
+                lambda log: log.batch(self.relations[name], times, batch),
             )
         )
 
@@ -319,7 +332,11 @@ class NativeSession(Session):
         state, events = self.engine.state, self._at_the_doors(events)
         if arrow.is_arrow(events):
             batch = arrow.batch(events, "events")
-            if not self._do(lambda: state.arrow_events(batch), lambda: state.arrow_events(arrow.undone(batch))):
+            if not self._do(
+                lambda: state.arrow_events(batch),
+                lambda: state.arrow_events(arrow.undone(batch)),
+                lambda log: log.mixed(self.relations, arrow.events(batch)),
+            ):
                 super().apply(events)
             return
         given = list(events) if isinstance(events, Iterable) and not isinstance(events, (list, tuple)) else events
@@ -328,6 +345,7 @@ class NativeSession(Session):
             or self._do(
                 lambda: state.events(given),
                 lambda: state.events([(_opposite(op), name, row) for op, name, row in given[::-1]]),
+                lambda log: log.mixed(self.relations, given),
             )
             is not None
         ):
@@ -346,17 +364,20 @@ class NativeSession(Session):
     def _go_back(self, tables: Tables) -> None:
         self.engine.go_back(tables, self._point)
 
-    def _do(self, update: Callable[[], Any], undo: Callable[[], Any]) -> Any:
-        """All or nothing, also where a view that somebody listens to can no longer be shown."""
-        point = self.engine.state.point()
+    def _do(self, update: Callable[[], Any], undo: Callable[[], Any], note: Callable[[Ledger], None]) -> Any:
+        """All or nothing, also where a view that somebody listens to can no longer be shown, or the disk is full."""
+        point, noted = self.engine.state.point(), self._subscriptions.noted
         try:
             done = update()
         except SpoiledError as error:
             self.engine.recover(error)
-        if self._subscriptions.listening:
+        if self._subscriptions.anybody:
             try:
                 rows = self._subscriptions.look()
+                if done is None or done is True:  # and not left to Python
+                    self._subscriptions.note(note)
             except BaseException:
+                self._subscriptions.take_back(noted)
                 if point is None:
                     undo()
                 else:

@@ -15,7 +15,8 @@ from rich.table import Table
 
 from viewlet.cli.options import StrategyOption, errors_as_messages
 from viewlet.compiler.strategy import StrategyName
-from viewlet.database import Database, connect
+from viewlet.database import Database
+from viewlet.directory import connect
 from viewlet.loops.cost_class import program_cost_class
 from viewlet.workloads.queries import FINANCE, PAPER_QUERIES
 from viewlet.workloads.streams import order_book

@@ -14,7 +14,8 @@ import pyarrow as pa
 from viewlet import dml
 from viewlet.compilation import Dialect
 from viewlet.compiler.strategy import StrategyName
-from viewlet.database import Database, connect
+from viewlet.database import Database
+from viewlet.directory import connect
 from viewlet.jobs import local
 from viewlet.jobs.file import with_op
 from viewlet.jobs.source import sources_of

@@ -1,0 +1,144 @@
+"""A database in a directory: what was acknowledged is there again when the directory is opened again."""
+
+from __future__ import annotations
+
+import warnings
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from viewlet.compiler.script import compile_script
+from viewlet.compiler.strategy import StrategyName
+from viewlet.database import DEFAULT_ENGINE, ENGINES, Database, EngineName
+from viewlet.durable.directory import Directory
+from viewlet.errors import Error, StorageError
+from viewlet.ledger import Ledger
+from viewlet.recovery import Functions, Replay
+from viewlet.schema import Dialect
+
+Durability = Literal["none", "process", "machine"]
+WORTH_A_SNAPSHOT = 1 << 25  # bytes of log, which are read in less than a second
+
+
+class StoredDatabase(Database):
+    """Every update is written down when it is done, and before the call returns."""
+
+    _ledger: Ledger
+    _least = WORTH_A_SNAPSHOT
+
+    def _open(self, path: Path, dialect: Dialect, durability: Durability, functions: Functions) -> None:
+        directory, replay = Directory(path, dialect), Replay(dialect, functions)
+        try:
+            for payload in directory.snapshot():
+                replay.take(payload)
+            for payload in directory.log(buffered=durability == "none", synced=durability == "machine"):
+                replay.take(payload)
+            self._restore(replay)
+        except BaseException:
+            directory.close()
+            raise
+        self._ledger = self._subscriptions.log = Ledger(directory, replay.scripts)
+
+    def _restore(self, replay: Replay) -> None:
+        self._translation = replay.translation
+        program = compile_script(replay.translation.script, self._strategy)
+        self._session = self._session_for(program, replay.tables())
+        self._compile_natively()
+
+    # -- updates -------------------------------------------------------------------------------------------------------
+
+    def execute(self, script: str) -> None:
+        super().execute(script)
+        self._tidy()
+
+    def insert(self, relation: str, rows: Any) -> None:
+        super().insert(relation, rows)
+        self._tidy()
+
+    def delete(self, relation: str, rows: Any) -> None:
+        super().delete(relation, rows)
+        self._tidy()
+
+    def upsert(self, relation: str, rows: Any) -> None:
+        super().upsert(relation, rows)
+        self._tidy()
+
+    def apply(self, events: Any) -> None:
+        super().apply(events)
+        self._tidy()
+
+    # -- snapshots -----------------------------------------------------------------------------------------------------
+
+    def _tidy(self) -> None:
+        """A snapshot is due when the log is as long as the last one, so a row is written twice on average."""
+        if self._ledger.size >= self._least and self._ledger.outgrown >= 0:
+            with self._turn.taken():
+                try:
+                    self._checkpoint()
+                except StorageError as error:
+                    self._least = 2 * self._ledger.size
+                    warnings.warn(f"no snapshot was made, and the log goes on: {error}", stacklevel=3)
+
+    def checkpoint(self) -> None:
+        with self._turn.taken():
+            self._checkpoint()
+
+    def _checkpoint(self) -> None:
+        session = self._running
+        self._ledger.snapshot(session.program.relations, session.engine.table)
+        self._least = WORTH_A_SNAPSHOT
+
+    def sync(self) -> None:
+        with self._turn.taken():
+            self._running  # noqa: B018  it must not be closed
+            self._ledger.sync()
+
+    def close(self) -> None:
+        if self._session is not None:
+            super().close()
+            self._subscriptions.log = None
+            self._ledger.close()
+
+
+def connect(
+    path: str | PathLike[str] | None = None,
+    *,
+    engine: EngineName = DEFAULT_ENGINE,
+    strategy: StrategyName = "optimized",
+    dialect: Dialect = "sql",
+    threads: int = 1,
+    wait_native: bool = False,
+    durability: Durability = "process",
+    functions: Functions | None = None,
+) -> Database:
+    """Make a new database in memory, or open the one in the directory ``path``, which is made if it is not there.
+
+    ``engine="native"`` answers at once from generated Python. A C++ compiler works in the background, and the database
+    goes over to machine code between two calls. ``wait_native=True`` makes each :meth:`Database.execute` wait for it.
+    ``engine="python"`` stays with generated Python. ``engine="interpreter"`` is the reference, and slow.
+
+    ``strategy`` says what to keep besides the answers; the answers are the same. In the dialect ``"paper"`` a SUM of no
+    rows is 0, in ``"sql"`` it is NULL.
+
+    ``durability`` says what a call that returned survives, in a directory: ``"process"`` the death of the process,
+    ``"machine"`` the death of the machine (the call waits for the disk), ``"none"`` neither of them, up to the next
+    :meth:`Database.checkpoint`, :meth:`Database.sync` or :meth:`Database.close`. One process at a time has a directory
+    open: a second one gets a :class:`StorageError`. A directory that was damaged raises :class:`CorruptError`. Views
+    may call Python functions (:meth:`Database.create_function`), which no directory stores: ``functions`` has them by
+    name.
+
+    ``threads`` other than 1 is not there yet, and raises an :class:`Error`.
+    """
+    if engine not in ENGINES:
+        raise Error(f"there is no engine {engine!r}: choose one of {', '.join(ENGINES)}")
+    if threads != 1:
+        raise Error(f"threads={threads}: the engines of today run in one thread")
+    if dialect not in get_args(Dialect):
+        raise Error(f"no dialect {dialect!r}: choose sql or paper")
+    if durability not in get_args(Durability):
+        raise Error(f"no durability {durability!r}: choose none, process or machine")
+    if path is None:
+        return Database(engine=engine, strategy=strategy, dialect=dialect, wait_native=wait_native)
+    database = StoredDatabase(engine=engine, strategy=strategy, dialect=dialect, wait_native=wait_native)
+    database._open(Path(path).absolute(), dialect, durability, functions or {})
+    return database

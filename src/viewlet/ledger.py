@@ -1,0 +1,286 @@
+"""What a durable database writes down: rows that came and went, and scripts, in the order in which they counted.
+
+The payload of a record is a line of JSON, and behind it blobs of Arrow IPC whose lengths the line has:
+
+* ``{"events": [[relation, times, cells], …]}``: a few rows, as engines hold them;
+* ``{"rows": [[relation, times, bytes], …]}``: many rows of one relation that all come, or all go, to a blob;
+* ``{"script": text, "functions": {…}, "rows": […]}``: definitions, and the rows that statements among them changed.
+
+Rows have the columns that users give. Derived columns are computed again when a directory is opened.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Context, Decimal
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from viewlet import arrow
+from viewlet.boundary import Encoder, encoder, to_key
+from viewlet.durable.directory import Directory
+from viewlet.keys import Event
+from viewlet.program.encoding import Row, Stored
+from viewlet.schema import BITS, Column, Relation, Type
+
+OPS = {"+": 1, "-": -1}
+FEW = 32  # rows that are smaller and faster as JSON
+CHUNK = 1 << 16  # rows of one blob
+EVERY_DIGIT = Context(prec=100)
+Blob = tuple[str, int, pa.RecordBatch]  # a relation, how often each row comes (or goes), the rows
+
+
+@dataclass(frozen=True)
+class Script:
+    """What was executed, and the signatures of the Python functions in it."""
+
+    text: str
+    functions: Mapping[str, Any]
+
+    @property
+    def line(self) -> Mapping[str, Any]:
+        return {"script": self.text, "functions": self.functions}
+
+
+class Ledger:
+    """Tells a directory's log what an update did, when it is done and before anybody is told."""
+
+    def __init__(self, directory: Directory, scripts: Iterable[Script]) -> None:
+        """``scripts`` are those that were noted already."""
+        self._directory = directory
+        self._scripts = [(0, script) for script in scripts]  # and where each begins in the log
+        self._encoders: dict[str, tuple[Relation, Encoder]] = {}
+
+    @property
+    def size(self) -> int:
+        return self._directory.appender.size
+
+    @property
+    def scripts(self) -> list[Script]:
+        return [script for _, script in self._scripts]
+
+    def take_back(self, size: int) -> None:
+        """An update that was noted is undone."""
+        if size < self.size:
+            self._directory.appender.take_back(size)
+            self._scripts = [(at, script) for at, script in self._scripts if at < size]
+
+    def events(self, relations: Mapping[str, Relation], events: Sequence[Event]) -> None:
+        """Rows of cells."""
+        if len(events) <= FEW:
+            width = {name: len(relations[name].given) for name, _, _ in events}
+            self._append({"events": [[name, times, row[: width[name]]] for name, row, times in events if times]}, [])
+        else:
+            self._append({}, blobs(relations, events))
+
+    def rows(self, relation: Relation, times: int, rows: Sequence[Any]) -> None:
+        """Rows that an engine took, in any form that users have."""
+        batch = plain_batch(relation.as_given, rows) if len(rows) > FEW else None
+        if batch is None:
+            encode = self._encoder(relation)
+            cells = (encode(row) or to_key(relation, row, number) for number, row in enumerate(rows))
+            self.events({relation.name: relation}, [(relation.name, row, times) for row in cells])
+        else:
+            self._append({}, [(relation.name, times, batch)])
+
+    def batch(self, relation: Relation, times: int, rows: pa.RecordBatch) -> None:
+        """The same as an Arrow batch."""
+        batch = fitted_batch(relation.as_given, rows)
+        if batch is None:
+            self.rows(relation, times, list(arrow.rows(rows, relation.name)))
+        else:
+            self._append({}, [(relation.name, times, batch)])
+
+    def mixed(self, relations: Mapping[str, Relation], events: Iterable[tuple[Any, Any, Any]]) -> None:
+        """Events (times, relation, row) that an engine took; relations may go by their numbers."""
+        names = list(relations)
+        taken: list[Event] = []
+        for number, (op, name, row) in enumerate(events):
+            relation = relations[names[name] if isinstance(name, int) else name]
+            times = OPS[op] if isinstance(op, str) else int(op)
+            taken.append((relation.name, self._encoder(relation)(row) or to_key(relation, row, number), times))
+        self.events(relations, taken)
+
+    def define(
+        self, text: str, functions: Mapping[str, Any], relations: Mapping[str, Relation], changed: Iterable[Event]
+    ) -> None:
+        at, script = self.size, Script(text, functions)
+        self._append(script.line, blobs(relations, changed))
+        self._scripts.append((at, script))
+
+    def _append(self, line: Mapping[str, Any], blobs: Sequence[Blob]) -> None:
+        self._directory.appender.append(payload(line, blobs))
+
+    def _encoder(self, relation: Relation) -> Encoder:
+        known = self._encoders.get(relation.name)
+        if known is None or known[0] is not relation:
+            known = self._encoders[relation.name] = relation, encoder(relation)
+        return known[1]
+
+    # -- snapshots -----------------------------------------------------------------------------------------------------
+
+    def snapshot(self, relations: Iterable[Relation], table: Callable[[str], Mapping[Row, int]]) -> None:
+        """All scripts and all rows, in place of the log so far."""
+        draft = self._directory.next_snapshot()
+        try:
+            for script in self.scripts:
+                draft.append(payload(script.line, []))
+            for relation in relations:
+                for blob in table_blobs(relation, table(relation.name)):
+                    draft.append(payload({}, [blob]))
+            self._directory.take(draft)
+        except BaseException:
+            draft.give_up()
+            raise
+        self._scripts = [(-1, script) for script in self.scripts]
+
+    @property
+    def outgrown(self) -> int:
+        """How many bytes the log has more than the snapshot before it."""
+        return self.size - self._directory.manifest.rows_bytes
+
+    def sync(self) -> None:
+        self._directory.appender.sync()
+
+    def close(self) -> None:
+        self._directory.close()
+
+
+def payload(line: Mapping[str, Any], blobs: Sequence[Blob]) -> list[Any]:
+    """The buffers of a record's payload."""
+    found, lengths = list[Any](), []
+    for name, times, batch in blobs:
+        schema, rows = _schema_bytes(batch.schema), batch.serialize()
+        lengths.append([name, times, len(schema) + rows.size])
+        found += [schema, memoryview(rows)]
+    whole = {**line, "rows": lengths} if blobs else line
+    return [json.dumps(whole, separators=(",", ":")).encode() + b"\n", *found]
+
+
+@lru_cache(1024)
+def _schema_bytes(schema: pa.Schema) -> bytes:
+    """What a stream of Arrow IPC begins with."""
+    return bytes(schema.serialize())
+
+
+# -- rows as Arrow -----------------------------------------------------------------------------------------------------
+
+
+def schema_of(relation: Relation) -> pa.Schema:
+    return pa.schema([(column.name, arrow.arrow_type(column.type)) for column in relation.given])
+
+
+def blobs(relations: Mapping[str, Relation], events: Iterable[Event]) -> list[Blob]:
+    """What events come to, by relation: rows that come before those that go."""
+    sums: dict[str, Counter[Row]] = defaultdict(Counter)
+    for name, row, times in events:
+        sums[name][row] += times
+    return [blob for name, rows in sums.items() for blob in table_blobs(relations[name], rows)]
+
+
+def table_blobs(relation: Relation, rows: Mapping[Row, int]) -> Iterator[Blob]:
+    by_times: dict[int, list[Row]] = defaultdict(list)
+    for row, times in rows.items():
+        by_times[times].append(row)
+    for times in sorted(filter(None, by_times), reverse=True):
+        same = by_times[times]
+        for start in range(0, len(same), CHUNK):
+            yield relation.name, times, cells_batch(relation.as_given, same[start : start + CHUNK])
+
+
+def cells_batch(relation: Relation, rows: Sequence[Row]) -> pa.RecordBatch:
+    """Rows of cells. They may have more columns, derived ones, behind those of the relation."""
+    columns = list(zip(*rows, strict=True))
+    arrays = [_array(c.type, cells) for c, cells in zip(relation.columns, columns, strict=False)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema_of(relation))
+
+
+def _array(type_: Type, cells: Sequence[Stored]) -> pa.Array:
+    match type_.kind:
+        case "DECIMAL":
+            values = [None if cell is None else EVERY_DIGIT.scaleb(Decimal(cell), -type_.scale) for cell in cells]
+            return pa.array(values, arrow.arrow_type(type_))
+        case "DATE":
+            return pa.array(cells, pa.int32()).cast(pa.date32())
+        case "TIMESTAMP":
+            return pa.array(cells, pa.int64()).cast(pa.timestamp("us"))
+    return pa.array(cells, arrow.arrow_type(type_))
+
+
+def batch_cells(relation: Relation, batch: pa.RecordBatch) -> Iterator[Row]:
+    """The opposite of :func:`cells_batch`, for a relation without derived columns."""
+    columns = [_cells(c.type, column) for c, column in zip(relation.columns, batch.columns, strict=True)]
+    return zip(*columns, strict=True)
+
+
+def _cells(type_: Type, column: pa.Array) -> list[Stored]:
+    match type_.kind:
+        case "DECIMAL":
+            values = column.to_pylist()
+            return [None if v is None else int(EVERY_DIGIT.scaleb(v, type_.scale)) for v in values]
+        case "DATE":
+            return list(column.cast(pa.int32()).to_pylist())
+        case "TIMESTAMP":
+            return list(column.cast(pa.int64()).to_pylist())
+        case "DOUBLE":
+            return [NAN if v != v else v for v in column.to_pylist()]
+    return list(column.to_pylist())
+
+
+NAN = float("nan")  # one object, so that a row with it is found
+PLAIN: dict[str, frozenset[type]] = {
+    "BOOLEAN": frozenset({bool}),
+    **{kind: frozenset({int}) for kind in BITS},
+    "DOUBLE": frozenset({float}),
+    "DECIMAL": frozenset({Decimal}),
+    "DATE": frozenset({date}),
+    "TIMESTAMP": frozenset({datetime}),
+    "VARCHAR": frozenset({str}),
+}
+NOTHING = frozenset({type(None)})
+
+
+def plain_batch(relation: Relation, rows: Sequence[Any]) -> pa.RecordBatch | None:
+    """Tuples of exactly the types meant, which an engine took; None for all others. They may be wider, behind."""
+    if set(map(type, rows)) != {tuple}:
+        return None
+    columns = list(zip(*rows, strict=True))
+    arrays = []
+    for column, values in zip(relation.columns, columns, strict=False):
+        if not set(map(type, values)) <= PLAIN[column.type.kind] | NOTHING:
+            return None
+        try:
+            arrays.append(pa.array(values, arrow.arrow_type(column.type)))
+        except pa.ArrowException:
+            return None
+    return pa.RecordBatch.from_arrays(arrays, schema=schema_of(relation))
+
+
+def fitted_batch(relation: Relation, batch: pa.RecordBatch) -> pa.RecordBatch | None:
+    """The columns of the relation, if each has its type or one that differs in width alone."""
+    arrays = []
+    for column in relation.columns:
+        place = batch.schema.get_field_index(column.name)
+        found = None if place < 0 else _fitted(column, batch.column(place))
+        if found is None:
+            return None
+        arrays.append(found)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema_of(relation))
+
+
+def _fitted(column: Column, values: pa.Array) -> pa.Array | None:
+    wanted, given = arrow.arrow_type(column.type), values.type
+    if given == wanted:
+        return values
+    same = pa.types.is_integer(given) and pa.types.is_integer(wanted)
+    same = same or (pa.types.is_decimal(given) and pa.types.is_decimal(wanted))
+    same = same or (wanted == pa.string() and given in (pa.large_string(), pa.string_view()))
+    same = same or (wanted == pa.string() and pa.types.is_dictionary(given) and given.value_type == pa.string())
+    return pc.cast(values, wanted) if same else None

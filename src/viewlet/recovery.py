@@ -1,0 +1,125 @@
+"""From records back to definitions and rows. No engine has a part in it: any one can go on from what comes out."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from viewlet.database import BETWEEN_SCRIPTS
+from viewlet.door import with_derived
+from viewlet.duck import create_function, is_function
+from viewlet.errors import CorruptError, Error, SqlError, refusing_depth
+from viewlet.keys import one_nan
+from viewlet.ledger import Script, batch_cells
+from viewlet.program.encoding import Row
+from viewlet.schema import Dialect
+from viewlet.session import Tables
+from viewlet.sql.define import Dropped, Moved
+from viewlet.sql.translate import nothing
+
+Functions = Mapping[str, Callable[..., Any]]
+Few = list[tuple[Row, int]]
+Part = Few | tuple[int, pa.RecordBatch]  # rows that came or went, in order
+
+
+class Replay:
+    """What records come to, one after the other."""
+
+    def __init__(self, dialect: Dialect, functions: Functions) -> None:
+        self.translation = nothing(dialect)
+        self.scripts: list[Script] = []
+        self.parts: dict[str, list[Part]] = {}
+        self.rows = 0
+        self._given = functions
+
+    def take(self, payload: memoryview) -> None:
+        """One record."""
+        buffer = pa.py_buffer(payload)
+        end = _line_end(payload)
+        line = json.loads(bytes(payload[:end]))
+        if "script" in line:
+            self._define(line["script"], line["functions"])
+        for name, times, cells in line.get("events", ()):
+            self._take_one(name, tuple(cells), times)
+        at = end + 1
+        for name, times, length in line.get("rows", ()):
+            with pa.ipc.open_stream(buffer.slice(at, length)) as stream:
+                batch = stream.read_next_batch()
+            self.parts.setdefault(name, []).append((times, batch))
+            self.rows += batch.num_rows
+            at += length
+
+    def _take_one(self, name: str, row: Row, times: int) -> None:
+        parts = self.parts.setdefault(name, [])
+        if not parts or isinstance(parts[-1], tuple):
+            parts.append([])
+        last = parts[-1]
+        assert isinstance(last, list)
+        last.append((row, times))
+        self.rows += 1
+
+    # -- definitions ---------------------------------------------------------------------------------------------------
+
+    def _define(self, script: str, functions: Mapping[str, Any]) -> None:
+        for name, declared in functions.items():
+            self._ask_for(name, declared["parameters"], declared["returns"])
+        source = self.translation.script.source
+        try:
+            with refusing_depth():
+                self.translation = self.translation.followed(source + BETWEEN_SCRIPTS + script if source else script)
+        except SqlError as error:
+            message = "this viewlet does not take a script that was executed in this directory"
+            raise Error(f"{message}; the one that wrote it reads it. {error}") from error
+        self.scripts.append(Script(script, functions))
+        for step in self.translation.steps:
+            match step:
+                case Dropped(name):
+                    self.parts.pop(name, None)
+                case Moved(name, new):
+                    self.parts[new] = self.parts.pop(name, [])
+
+    def _ask_for(self, name: str, parameters: list[str], returns: str) -> None:
+        """Python functions are not stored."""
+        if name in self._given:
+            create_function(name, self._given[name], parameters, returns)
+        elif not is_function(name):
+            signature = f"{name}({', '.join(parameters)}) → {returns}"
+            hint = f"connect(…, functions={{{name!r}: …}})"
+            raise Error(f"a view calls the Python function {signature}, which no directory stores: give it, {hint}")
+
+    # -- rows ----------------------------------------------------------------------------------------------------------
+
+    def tables(self) -> Tables:
+        """The rows of each relation, derived columns included."""
+        relations = self.translation.script.relations
+        found = {relation.name: self._counted(relation.name) for relation in relations}
+        return with_derived(found, relations)
+
+    def _counted(self, name: str) -> Counter[Row]:
+        relation = next(r for r in self.translation.script.relations if r.name == name)
+        rows: Counter[Row] = Counter()
+        for part in self.parts.get(name, ()):
+            if isinstance(part, tuple):
+                times, batch = part
+                few = ((row, times) for row in batch_cells(relation.as_given, batch))
+            else:
+                few = ((one_nan(row), times) for row, times in part)
+            for row, n in few:
+                rows[row] += n
+        if any(times < 0 for times in rows.values()):
+            raise CorruptError(f"more rows of {name} left than came: a file of the directory is of another time")
+        return +rows
+
+
+def _line_end(payload: memoryview) -> int:
+    """JSON has no line breaks of its own."""
+    step = 1 << 12
+    for start in range(0, len(payload), step):
+        at = bytes(payload[start : start + step]).find(b"\n")
+        if at >= 0:
+            return start + at
+    raise CorruptError("a record is not of the form that this viewlet knows")
