@@ -12,6 +12,7 @@ Rows have the columns that users give. Derived columns are computed again when a
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -230,11 +231,10 @@ def _cells(type_: Type, column: pa.Array) -> list[Stored]:
         case "TIMESTAMP":
             return list(column.cast(pa.int64()).to_pylist())
         case "DOUBLE":
-            return [NAN if v != v else v for v in column.to_pylist()]
+            return [math.nan if v != v else v for v in column.to_pylist()]
     return list(column.to_pylist())
 
 
-NAN = float("nan")  # one object, so that a row with it is found
 PLAIN: dict[str, frozenset[type]] = {
     "BOOLEAN": frozenset({bool}),
     **{kind: frozenset({int}) for kind in BITS},

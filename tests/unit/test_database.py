@@ -52,7 +52,7 @@ def test_the_public_names() -> None:
     assert sorted(viewlet.__all__) == sorted(
         [
             *("connect", "compile", "check", "Database", "View", "ViewCheck", "Program", "__version__"),
-            *("Error", "SqlError", "UnsupportedError", "DataError", "OutOfRangeError", "CorruptError"),
+            *("Error", "SqlError", "UnsupportedError", "DataError", "OutOfRangeError", "CorruptError", "StorageError"),
             "OverflowError_",  # the old name of OutOfRangeError
         ]
     )
@@ -401,7 +401,7 @@ def test_verify_finds_a_view_that_went_wrong(db: Database) -> None:
     [
         ({"engine": "abacus"}, "choose one of native, python, interpreter"),
         ({"engine": "Native"}, "choose one of native, python, interpreter"),
-        ({"path": "somewhere"}, "not there yet"),
+        ({"durability": "eternal"}, "no durability 'eternal'"),
         ({"threads": 2}, "one thread"),
         ({"strategy": "hope"}, "no strategy 'hope'"),
         ({"dialect": "latin"}, "no dialect 'latin'"),

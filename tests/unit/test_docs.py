@@ -31,6 +31,7 @@ PAGES += [
         "api",
         "benchmarks",
         "cookbook",
+        "durability",
         "errors",
         "from-scratch",
         "native",
@@ -46,6 +47,7 @@ ON_SPARK = pytest.mark.xdist_group("spark")
 RUN = [
     pytest.param(ROOT / "README.md", marks=ON_SPARK),
     pytest.param(ROOT / "docs" / "cookbook.md", marks=ON_SPARK),
+    ROOT / "docs" / "durability.md",
     ROOT / "docs" / "errors.md",
     ROOT / "docs" / "from-scratch.md",
     pytest.param(ROOT / "docs" / "native.md", marks=NEEDS_COMPILER),

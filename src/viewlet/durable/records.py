@@ -25,6 +25,7 @@ END = b"\x17end"
 HEAD = HEADER.size + CHECKSUM.size
 AROUND = HEAD + len(END)  # bytes of a record besides its payload
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+BLOCK = 1 << 16
 BUFFERED = 1 << 20  # bytes that may wait in memory where nothing is promised
 
 
@@ -54,22 +55,23 @@ def payloads(data: memoryview, where: str, whole: bool) -> Iterator[tuple[memory
 def _record(data: memoryview, at: int, where: str) -> tuple[memoryview, int] | None:
     """None for a tail that was never written whole."""
     head = data[at : at + HEAD]
-    if not any(data[at:]) or (len(head) < HEAD and MARK.startswith(bytes(head[: len(MARK)]))):
-        return None
     if len(head) < HEAD:
-        _damaged(where, at)
+        return None if MARK.startswith(bytes(head[: len(MARK)])) or not any(head) else _damaged(where, at)
     mark, length, checksum = HEADER.unpack_from(head)
     if mark != MARK or CHECKSUM.unpack_from(head, HEADER.size)[0] != zlib.crc32(head[: HEADER.size]):
-        _damaged(where, at)
+        return None if _is_zero(data, at + HEAD) else _damaged(where, at)
     end = at + AROUND + length
     if end > len(data):
         return None
     payload, mark = data[at + HEAD : end - len(END)], bytes(data[end - len(END) : end])
     if mark == END and zlib.crc32(payload) == checksum:
         return payload, end
-    if end == len(data) and not any(mark):
-        return None
-    _damaged(where, at)
+    return None if _is_zero(data, end - len(END)) else _damaged(where, at)
+
+
+def _is_zero(data: memoryview, start: int) -> bool:
+    """From there to the end of the file: blocks that a disk never wrote."""
+    return not any(any(data[at : at + BLOCK]) for at in range(start, len(data), BLOCK))
 
 
 def _damaged(where: str, at: int) -> NoReturn:

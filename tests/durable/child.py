@@ -1,0 +1,53 @@
+"""``python -m tests.durable.child``: databases that live in processes of their own, to be killed.
+
+Reads a line of JSON for each, with the arguments of :func:`live`. It forks a process that says its number, lives on
+from the step ``done``, and says after each step how many are done.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import traceback
+
+import viewlet
+from tests.durable.life import Life
+from viewlet import ledger
+
+BRIEF = 1 << 12  # bytes of log after which a snapshot is due, so that there are many
+
+
+def say(number: int) -> None:
+    os.write(1, b"%d\n" % number)
+
+
+def live(directory: str, engine: str, durability: str, seed: int, steady: bool, done: int) -> None:
+    life = Life(seed, steady)
+    for _ in range(done):
+        life.step()
+    viewlet.directory.WORTH_A_SNAPSHOT = viewlet.directory.StoredDatabase._least = BRIEF
+    ledger.FEW = 8
+    db = viewlet.connect(directory, engine=engine, durability=durability)  # type: ignore[arg-type]
+    say(life.done)
+    while True:
+        life.step()(db)
+        say(life.done)
+
+
+def main() -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    for line in sys.stdin:
+        if (pid := os.fork()) == 0:
+            try:
+                live(**json.loads(line))
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(1)
+        say(pid)
+
+
+if __name__ == "__main__":
+    main()
