@@ -37,7 +37,8 @@ class StoredDatabase(Database):
         except BaseException:
             directory.close()
             raise
-        self._ledger = self._subscriptions.log = Ledger(directory, replay.scripts)
+        self._ledger = Ledger(directory, replay.scripts)
+        self._subscriptions.tell_first(self._ledger)
 
     def _restore(self, replay: Replay) -> None:
         self._translation = replay.translation
@@ -96,7 +97,7 @@ class StoredDatabase(Database):
     def close(self) -> None:
         if self._session is not None:
             super().close()
-            self._subscriptions.log = None
+            self._subscriptions.tell_first(None)
             self._ledger.close()
 
 

@@ -156,13 +156,13 @@ class Ledger:
 
 def payload(line: Mapping[str, Any], blobs: Sequence[Blob]) -> list[Any]:
     """The buffers of a record's payload."""
-    found, lengths = list[Any](), []
+    buffers, lengths = list[Any](), []
     for name, times, batch in blobs:
         schema, rows = _schema_bytes(batch.schema), batch.serialize()
         lengths.append([name, times, len(schema) + rows.size])
-        found += [schema, memoryview(rows)]
+        buffers += [schema, memoryview(rows)]
     whole = {**line, "rows": lengths} if blobs else line
-    return [json.dumps(whole, separators=(",", ":")).encode() + b"\n", *found]
+    return [json.dumps(whole, separators=(",", ":")).encode() + b"\n", *buffers]
 
 
 @lru_cache(1024)
@@ -268,10 +268,10 @@ def fitted_batch(relation: Relation, batch: pa.RecordBatch) -> pa.RecordBatch | 
     arrays = []
     for column in relation.columns:
         place = batch.schema.get_field_index(column.name)
-        found = None if place < 0 else _fitted(column, batch.column(place))
-        if found is None:
+        values = None if place < 0 else _fitted(column, batch.column(place))
+        if values is None:
             return None
-        arrays.append(found)
+        arrays.append(values)
     return pa.RecordBatch.from_arrays(arrays, schema=schema_of(relation))
 
 

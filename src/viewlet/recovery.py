@@ -96,8 +96,8 @@ class Replay:
     def tables(self) -> Tables:
         """The rows of each relation, derived columns included."""
         relations = self.translation.script.relations
-        found = {relation.name: self._counted(relation.name) for relation in relations}
-        return with_derived(found, relations)
+        given = {relation.name: self._counted(relation.name) for relation in relations}
+        return with_derived(given, relations)
 
     def _counted(self, name: str) -> Counter[Row]:
         relation = next(r for r in self.translation.script.relations if r.name == name)

@@ -88,7 +88,7 @@ class Directory:
             raise refused(path, error) from error
         self._lock = Lock(path / LOCK)
         try:
-            self.manifest = self._found() or self._begun(dialect)
+            self.manifest = self._there() or self._begun(dialect)
             if self.manifest.dialect != dialect:
                 message = (
                     f"{path} holds scripts of the dialect {self.manifest.dialect!r}, and was opened as {dialect!r}"
@@ -100,7 +100,7 @@ class Directory:
         self._log: Appender | None = None
         _OPEN.add(self)
 
-    def _found(self) -> Manifest | None:
+    def _there(self) -> Manifest | None:
         manifest = read_manifest(self.path)
         if manifest is None and (left := [name for name in os.listdir(self.path) if name != LOCK]):
             own = [name for name in left if OWN.fullmatch(name)]

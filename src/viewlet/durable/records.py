@@ -43,13 +43,13 @@ def payloads(data: memoryview, where: str, whole: bool) -> Iterator[tuple[memory
     """Each payload, and where its record ends. ``whole``: the file was finished, so it has no torn tail."""
     at = 0
     while at < len(data):
-        found = _record(data, at, where)
-        if found is None:
+        record = _record(data, at, where)
+        if record is None:
             if whole:
                 raise CorruptError(f"{where} ends inside its record at byte {at}")
             return
-        yield found
-        at = found[1]
+        yield record
+        at = record[1]
 
 
 def _record(data: memoryview, at: int, where: str) -> tuple[memoryview, int] | None:
