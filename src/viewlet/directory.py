@@ -27,7 +27,7 @@ class StoredDatabase(Database):
     _least = WORTH_A_SNAPSHOT
 
     def _open(self, path: Path, dialect: Dialect, durability: Durability, functions: Functions) -> None:
-        directory, replay = Directory(path, dialect), Replay(dialect, functions)
+        directory, replay = Directory(path, dialect), Replay(dialect, functions, self.create_function)
         try:
             for payload in directory.snapshot():
                 replay.take(payload)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from viewlet.database import BETWEEN_SCRIPTS
 from viewlet.door import with_derived
-from viewlet.duck import create_function, is_function
+from viewlet.duck import is_function
 from viewlet.errors import CorruptError, Error, SqlError, refusing_depth
 from viewlet.keys import one_nan
 from viewlet.ledger import Script, batch_cells
@@ -22,6 +22,7 @@ from viewlet.sql.define import Dropped, Moved
 from viewlet.sql.translate import nothing
 
 Functions = Mapping[str, Callable[..., Any]]
+CreateFunction = Callable[[str, Callable[..., Any], Sequence[str], str], None]
 Few = list[tuple[Row, int]]
 Part = Few | tuple[int, pa.RecordBatch]  # rows that came or went, in order
 
@@ -29,12 +30,12 @@ Part = Few | tuple[int, pa.RecordBatch]  # rows that came or went, in order
 class Replay:
     """What records come to, one after the other."""
 
-    def __init__(self, dialect: Dialect, functions: Functions) -> None:
+    def __init__(self, dialect: Dialect, functions: Functions, create_function: CreateFunction) -> None:
         self.translation = nothing(dialect)
         self.scripts: list[Script] = []
         self.parts: dict[str, list[Part]] = {}
         self.rows = 0
-        self._given = functions
+        self._given, self._create_function = functions, create_function
 
     def take(self, payload: memoryview) -> None:
         """One record."""
@@ -85,7 +86,7 @@ class Replay:
     def _ask_for(self, name: str, parameters: list[str], returns: str) -> None:
         """Python functions are not stored."""
         if name in self._given:
-            create_function(name, self._given[name], parameters, returns)
+            self._create_function(name, self._given[name], parameters, returns)
         elif not is_function(name):
             signature = f"{name}({', '.join(parameters)}) → {returns}"
             hint = f"connect(…, functions={{{name!r}: …}})"
