@@ -9,13 +9,14 @@ from sqlglot import exp
 
 from viewlet.algebra.terms import Const
 from viewlet.sql.expression import expression
+from viewlet.sql.limited import first_value, is_plain, limited
 from viewlet.sql.scope import Scope, Session
 from viewlet.sql.top import of_distinct_on
 from viewlet.sql.unsupported import only
 
 PARTS = ("order", "limit", "offset")
 MOST_ROWS = 2**63 - 1
-_INSIDE = "LIMIT and OFFSET end a view: keep this query as a view of its own, and limit when you read what reads it"
+_INSIDE = "write the inner query as a subquery: SELECT * FROM (SELECT … LIMIT 3) t ORDER BY …"
 _WHOLE = "write a whole number of rows"
 
 
@@ -51,10 +52,18 @@ def split(tree: exp.Expr, session: Session) -> tuple[exp.Expr, Ending]:
 def without_ending(tree: exp.Expr, session: Session) -> exp.Expr:
     """A query inside another. Its order means nothing there; how many of its rows count does."""
     bare, ending = split(tree, session)
-    if ending.is_cut:
-        place, word = _cutting(tree)
-        session.source.refuse(session.source.unsupported(place, f"{word} in a subquery", _INSIDE, word))
-    return bare
+    return limited(bare, ending.order, ending.limit, ending.offset, session) if ending.is_cut else bare
+
+
+def as_value(tree: exp.Expr, session: Session) -> tuple[exp.Expr, bool]:
+    """The same of a query that is a value, and whether its LIMIT leaves one row at most."""
+    bare, ending = split(tree, session)
+    if not ending.is_cut:
+        return bare, False
+    is_first = ending.limit == 1 and not ending.offset
+    if is_first and isinstance(bare, exp.Select) and len(bare.expressions) == 1 and is_plain(bare):
+        return first_value(bare, ending.order, session), True
+    return limited(bare, ending.order, ending.limit, ending.offset, session), (ending.limit or 2) <= 1
 
 
 def without_first(tree: exp.Expr, session: Session) -> exp.Expr:
@@ -63,15 +72,11 @@ def without_first(tree: exp.Expr, session: Session) -> exp.Expr:
     return bare if ending.limit and not ending.offset else without_ending(tree, session)
 
 
-def is_cut(tree: exp.Expr, session: Session) -> bool:
-    return split(tree, session)[1].is_cut
-
-
 def _both(tree: exp.Expr, inner: Ending, outer: Ending, session: Session) -> Ending:
     """(SELECT … ORDER BY a) LIMIT 3: the rows may come in any order, so in that one."""
     if inner.is_cut and (outer.is_cut or outer.order):
         place, word = _cutting(tree.this)
-        session.source.refuse(session.source.unsupported(place, f"{word} in a subquery", _INSIDE, word))
+        session.source.refuse(session.source.unsupported(place, f"{word} inside an ordered query", _INSIDE, word))
     if inner.is_cut:
         return inner
     return Ending(outer.order or inner.order, outer.limit, outer.offset)

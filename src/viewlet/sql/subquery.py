@@ -10,7 +10,7 @@ from sqlglot import exp
 from viewlet.algebra.query import Bind, Compare, Exists, Join, Query, Rel, Sum, children, inputs, join, outputs, sum_
 from viewlet.algebra.terms import NULL, TRUE, ZERO_TERM, Var, free, op
 from viewlet.schema import BOOLEAN, Relation
-from viewlet.sql.ending import without_ending, without_first
+from viewlet.sql.ending import as_value, without_first
 from viewlet.sql.expr import (
     Expr,
     loose,
@@ -35,15 +35,15 @@ def inside(scope: Scope) -> Scope:
 @translates(exp.Subquery, exp.Select)
 def _scalar(node: exp.Expr, scope: Scope) -> Expr:
     """(SELECT agg FROM …): nested aggregates are variables, bound in the product that uses the value."""
-    tree = without_ending(node, scope.session)
-    if not isinstance(tree, exp.Select) or tree.args.get("group") or tree.args.get("distinct"):
-        return _single_row(tree, scope)
+    tree, is_one = as_value(node, scope.session)
+    if not isinstance(tree, exp.Select) or any(tree.args.get(part) for part in ("group", "distinct", "qualify")):
+        return _single_row(tree, scope, is_one)
     if len(tree.expressions) != 1:
         raise _one_column(tree, scope, len(tree.expressions))
     from_where = block(tree, inside(scope))
     if is_aggregating(tree):
         return _aggregate_value(tree, from_where)
-    return _single_row(tree, scope) if from_where.factors else plain_columns(tree, from_where)[0].expr
+    return _single_row(tree, scope, is_one) if from_where.factors else plain_columns(tree, from_where)[0].expr
 
 
 def _one_column(tree: exp.Expr, scope: Scope, columns: int) -> Exception:
@@ -51,12 +51,12 @@ def _one_column(tree: exp.Expr, scope: Scope, columns: int) -> Exception:
     return scope.session.source.error(tree, message, "select one of them")
 
 
-def _single_row(tree: exp.Expr, scope: Scope) -> Expr:
+def _single_row(tree: exp.Expr, scope: Scope, is_one: bool) -> Expr:
     """The value of a query with at most one row, NULL where it has none: a LEFT JOIN of what stands around it."""
     inner, names = table(tree, inside(scope)), scope.session.names
     if len(inner.columns) != 1:
         raise _one_column(tree, scope, len(inner.columns))
-    if not at_most_one(inner.factors, scope.session.catalog.relations):
+    if not is_one and not at_most_one(inner.factors, scope.session.catalog.relations):
         construct = "a scalar subquery that may have several rows"
         raise scope.session.source.unsupported(tree, construct, _SCALAR_HINT, "SELECT")
     column = Field("", inner.columns[0].name, inner.columns[0].expr)

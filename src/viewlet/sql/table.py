@@ -10,7 +10,7 @@ from sqlglot import exp
 from viewlet.algebra.query import Exists, Query, Rel, join, sum_
 from viewlet.errors import SqlError
 from viewlet.sql.aliases import aliases_of, seeing
-from viewlet.sql.ending import is_cut, without_ending
+from viewlet.sql.ending import without_ending
 from viewlet.sql.expr import holds, merge, rounded, variable
 from viewlet.sql.expression import boolean
 from viewlet.sql.grouping import aggregate_factors, bound
@@ -35,7 +35,6 @@ SELECT_HINTS = {
     "sample": ("SAMPLE", "a view keeps every row: sample when you read it"),
 }
 _RECURSIVE = "leave RECURSIVE out where no query of it reads itself"
-CUT_VIEW = "read a view without LIMIT and OFFSET, and limit when you read what reads it"
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,8 @@ def _select(tree: exp.Select, scope: Scope) -> Table:
         columns = plain_columns(tree, from_where)
         rows = Table(merge([from_where.factors, *(c.expr.binds for c in columns)]), tuple(map(_settled, columns)))
         if condition is not None:
-            rows = Table(*first_rows(condition, from_where, columns, scope.session.names))
+            seen = replace(from_where, scope=seeing(from_where.scope, aliases_of(tree)))
+            rows = Table(*first_rows(condition, seen, columns, scope.session.names))
     return rows.distinct(scope.session.names) if is_distinct(tree) else rows
 
 
@@ -201,8 +201,6 @@ def _named(node: exp.Table, scope: Scope, alias: str) -> Table:
     if name in scope.common and not node.db:
         return _common_table(scope.common[name], scope)
     if name in session.catalog.views:
-        if is_cut(session.catalog.views[name].tree, session):
-            raise session.source.unsupported(node, f"a view over {name}, which leaves rows out", CUT_VIEW)
         return defined_view(session, name)
     relation = session.catalog.relations.get(name)
     if relation is None:

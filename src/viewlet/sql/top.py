@@ -21,11 +21,15 @@ from viewlet.sql.scope import Names, Scope, Session
 from viewlet.sql.select_list import Block, OutputColumn, is_aggregating
 from viewlet.sql.unsupported import only
 
-_CONDITION = "the condition is row_number() or rank() OVER (PARTITION BY … ORDER BY …) <= a whole number"
+_CONDITION = "the condition is row_number(), rank() or dense_rank() OVER (PARTITION BY … ORDER BY …) <= a whole number"
 _CHOOSING = ("distinct", "group", "having", "qualify", "limit", "offset")
 _OF_FROM = "write out what each term of DISTINCT ON and ORDER BY stands for, over the columns of FROM"
 _PLAIN = "take the columns of the outer query out of it"
-_SMALLER = {exp.LTE: 0, exp.EQ: 0, exp.LT: -1}
+_SMALLER: dict[type[exp.Expr], int] = {exp.LTE: 0, exp.EQ: 0, exp.LT: -1}
+_EVERY = 1 << 63  # more than there are rows
+
+
+Counted = tuple[str, Query, Term]  # a count of rows, its variable, and what it adds to a rank
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,7 @@ def first_rows(
     condition: exp.Expr, from_where: Block, columns: Sequence[OutputColumn], names: Names
 ) -> tuple[tuple[Query, ...], tuple[OutputColumn, ...]]:
     """The factors and columns of a block with QUALIFY."""
-    window, most = _condition(condition, from_where.scope)
+    window, skipped, most = _condition(condition, from_where.scope)
     partition = [rounded(expression(node, from_where.scope)) for node in window.args.get("partition_by") or ()]
     order = list(window.args["order"].expressions) if window.args.get("order") else []
     terms = [rounded(expression(node.this, from_where.scope)) for node in order]
@@ -134,8 +138,10 @@ def first_rows(
     keys = [k for i, k in enumerate(keys) if k.var not in groups and k.var not in {o.var for o in keys[:i]}]
     rows = sum_({*shown, *groups, *values}, product)
     if inputs(rows):
-        raise from_where.scope.session.source.unsupported(window, "QUALIFY in a correlated subquery", _PLAIN, "QUALIFY")
-    factors = _first(rows, frozenset(groups), keys, most, is_numbered, names)
+        raise from_where.scope.session.source.unsupported(window, "the first rows of a correlated subquery", _PLAIN)
+    ranked = Exists(sum_({*groups, *values}, product)) if isinstance(window.this, exp.DenseRank) else rows
+    counts = _before(ranked, frozenset(groups), keys, names)
+    factors = _first(rows, counts, (skipped, most), is_numbered, names)
     exprs = [variable(var, c.expr.type, c.expr.nullable) for c, var in zip(columns, shown, strict=True)]
     return factors, tuple(OutputColumn(c.name, e) for c, e in zip(columns, exprs, strict=True))
 
@@ -150,27 +156,36 @@ def _bound(names: Names, product: Query, exprs: Sequence[Expr]) -> tuple[list[st
 
 
 def _first(
-    rows: Query, groups: frozenset[str], keys: Sequence[_Key], most: int, is_numbered: bool, names: Names
+    rows: Query, counts: Sequence[Counted], wanted: tuple[int, int], is_numbered: bool, names: Names
 ) -> tuple[Query, ...]:
-    """The rows that fewer than ``most`` others of their group come before."""
-    counts = [*_before(rows, groups, keys, names)]
-    binds = [Bind(var, q) for var, q, _ in counts]
+    """The rows that as many as ``wanted`` of their group come before: from the first number, below the second."""
+    binds, (skipped, most) = [Bind(var, q) for var, q, _ in counts], wanted
     total: Term = ZERO_TERM
     for _, _, term in counts:
         total = op("+", total, term)
-    few = Compare("<", total, number(most))
+    few = [Compare("<", total, number(most))] if most < _EVERY else []
     if not is_numbered:
-        return (rows, *binds, few)
-    if most == 1:
-        return (Exists(rows), *binds, few)
+        return (rows, *binds, *few, *([Compare(">=", total, number(skipped))] if skipped else []))
+    if (skipped, most) == (0, 1):
+        return (Exists(rows), *binds, *few)
     times = names.fresh("times")
-    rest = op("-", number(most), total)
-    shown = op("case", op("<", rest, Var(times)), rest, Var(times))
     copy = names.apart([rows, rows], sorted(outputs(rows)))[1]
-    return (Exists(rows), *binds, Bind(times, copy), few, Value(shown))
+    end = op("+", total, Var(times))
+    if skipped:
+        few.append(Compare(">", end, number(skipped)))
+    shown = op("-", _least(end, number(most)) if most < _EVERY else end, _greatest(total, number(skipped)))
+    return (Exists(rows), *binds, Bind(times, copy), *few, Value(shown))
 
 
-def _before(rows: Query, groups: frozenset[str], keys: Sequence[_Key], names: Names) -> list[tuple[str, Query, Term]]:
+def _least(left: Term, right: Term) -> Term:
+    return op("case", op("<", left, right), left, right)
+
+
+def _greatest(left: Term, right: Term) -> Term:
+    return left if right == ZERO_TERM else op("case", op("<", left, right), right, left)
+
+
+def _before(rows: Query, groups: frozenset[str], keys: Sequence[_Key], names: Names) -> list[Counted]:
     """Counts of rows that come before one, each with its variable and what it adds to the rank."""
     if not keys:
         return []
@@ -217,15 +232,35 @@ def _ties(rows: Query, shared: frozenset[str], keys: Sequence[_Key], names: Name
     return var, sum_(shared, join(copy, Compare("=", test, TRUE))), Var(var)
 
 
-def _condition(clause: exp.Expr, scope: Scope) -> tuple[exp.Window, int]:
-    """The window, and up to which rank its rows are wanted."""
+def _condition(clause: exp.Expr, scope: Scope) -> tuple[exp.Window, int, int]:
+    """The window, and the rows that are wanted: how many come before the first of them, and before the next one."""
     node, source = clause.this.unnest(), scope.session.source
-    window = node.this.unnest() if type(node) in _SMALLER else None
-    if not isinstance(window, exp.Window) or not isinstance(window.this, (exp.RowNumber, exp.Rank)):
+    window = node.this.unnest() if isinstance(node, (exp.Between, exp.Binary)) else None
+    if not isinstance(window, exp.Window) or not isinstance(window.this, (exp.RowNumber, exp.Rank, exp.DenseRank)):
         raise source.unsupported(clause, "this QUALIFY", _CONDITION, "QUALIFY")
     only(source, window, frozenset({"this", "partition_by", "order", "over"}), {})
     only(source, window.this, frozenset(), {})
-    match expression(node.expression, scope).term:
-        case Const(int() as value, "number") if not isinstance(node, exp.EQ) or value == 1:
-            return window, max(value + _SMALLER[type(node)], 0)
-    raise source.unsupported(clause, "this QUALIFY", _CONDITION, "QUALIFY")
+    skipped, most = _wanted(node, scope)
+    if skipped is None or most is None:
+        raise source.unsupported(clause, "this QUALIFY", _CONDITION, "QUALIFY")
+    return window, max(skipped, 0), max(most, 0)
+
+
+def _wanted(node: exp.Expr, scope: Scope) -> tuple[int | None, int | None]:
+    """None where a bound is no whole number."""
+    if isinstance(node, exp.Between):
+        low, high = _whole(node.args["low"], scope), _whole(node.args["high"], scope)
+        return None if low is None else low - 1, high
+    if type(node) not in {*_SMALLER, exp.GT}:
+        return None, None
+    rank = _whole(node.expression, scope)
+    if rank is None or isinstance(node, exp.GT):
+        return rank, _EVERY
+    return (rank - 1 if isinstance(node, exp.EQ) else 0), rank + _SMALLER[type(node)]
+
+
+def _whole(node: exp.Expr, scope: Scope) -> int | None:
+    match expression(node, scope).term:
+        case Const(int() as value, "number"):
+            return value
+    return None
