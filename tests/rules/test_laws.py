@@ -47,10 +47,10 @@ def test_meaning_and_binding_pattern(file: str, q: Query, event: Event, database
     context = Context(frozenset(event.params), event)
     read = over({name: dict(gmr.entries) for name, gmr in database.items()})
     change = delta(q, event)
-    subjects = {*nodes(q), *nodes(change)}
+    found = {*nodes(q), *nodes(change)}
     if file != "simplifications":  # the other rules are only ever applied to what is in normal form
-        subjects = {simplify(node, context) for node in subjects}
-    for node in subjects:
+        found = {simplify(node, context) for node in found}
+    for node in found:
         if any(name.startswith("_") for name in inputs(node)):
             continue  # a local variable of a domain, whose type its name does not tell
         for rule in FILES[file]:
