@@ -12,7 +12,7 @@ from tests.oracle.paper_streams import small_stream, static_rows
 from viewlet.compilation import Dialect
 from viewlet.workloads.queries import PAPER_QUERIES
 
-EVENTS = 500
+EVENTS = 250
 
 
 def paper_case(name: str, dialect: Dialect, seed: int, events: int = EVENTS) -> Case:

@@ -27,6 +27,7 @@ class DuckOracle:
         self.connection.execute("SET error_on_division_by_zero = false")
         self._insert: dict[str, str] = {}
         self._delete: dict[str, str] = {}
+        self._parsed: dict[str, duckdb.Statement] = {}
         for relation in relations:
             self._create(relation)
 
@@ -43,7 +44,7 @@ class DuckOracle:
     def apply(self, op: str, relation: str, row: Row) -> None:
         """``-`` removes exactly one copy of ``row``; to remove a row that is not there is an error of the stream."""
         statement = {"+": self._insert, "-": self._delete}[op][relation]
-        ((changed,),) = self.connection.execute(statement, row).fetchall()
+        ((changed,),) = self._answer(statement, row)
         if changed != 1:
             raise LookupError(f"{op}{relation}{row}: {changed} rows changed")
 
@@ -52,7 +53,13 @@ class DuckOracle:
             self.apply("+", relation, row)
 
     def rows(self, select: str) -> list[Row]:
-        return sorted(self.connection.execute(select).fetchall(), key=_order)
+        return sorted(self._answer(select), key=_order)
+
+    def _answer(self, sql: str, values: Row = ()) -> list[Row]:
+        """Parsed once, which is a third of the time; planned and run every time."""
+        if sql not in self._parsed:
+            (self._parsed[sql],) = duckdb.extract_statements(sql)
+        return self.connection.execute(self._parsed[sql], values).fetchall()
 
 
 # -- comparing ---------------------------------------------------------------------------------------------------------

@@ -221,16 +221,16 @@ def _plan_join(factors: tuple[Query, ...], bound: frozenset[str]) -> Plan:
     for f in join_order(_one_value(factors), bound):
         plans.append(plan(f, bound))
         bound |= outputs(f)
+    return reduce(_followed_by, plans)
 
-    def extend(step: int, env: Env, read: Reader) -> Iterator[tuple[Env, Number]]:
-        if step == len(plans):
-            yield env, 1
-            return
-        for row, m in plans[step](env, read):
-            for result, m_rest in extend(step + 1, row, read):
+
+def _followed_by(first: Plan, then: Plan) -> Plan:
+    def run(env: Env, read: Reader) -> Iterator[tuple[Env, Number]]:
+        for row, m in first(env, read):
+            for result, m_rest in then(row, read):
                 yield result, m * m_rest
 
-    return lambda env, read: extend(0, env, read)
+    return run
 
 
 def _one_value(factors: tuple[Query, ...]) -> tuple[Query, ...]:

@@ -462,4 +462,4 @@ def substitute(q: Query, by: Mapping[str, Term]) -> Query:
 
 def rename(q: Query, names: Mapping[str, str]) -> Query:
     """ρ: replace variables by variables everywhere."""
-    return substitute(q, {old: Var(new) for old, new in names.items()})
+    return substitute(q, {old: Var(names[old]) for old in names.keys() & variables(q)})

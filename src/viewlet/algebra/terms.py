@@ -140,6 +140,8 @@ def _divide(a: Number, b: Number) -> Number | None:
 
 
 def exact(value: Number) -> Number:
+    if type(value) is int:  # nearly always, and to ask for a Fraction takes ten times as long
+        return value
     return value.numerator if isinstance(value, Fraction) and value.denominator == 1 else value
 
 

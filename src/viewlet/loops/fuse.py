@@ -12,13 +12,17 @@ from itertools import count
 
 from viewlet.loops.names import DEFINE, Names, bound_names, columns_of, renamed
 from viewlet.loops.steps import (
+    LEAVES,
+    Add,
     Block,
     EachSlice,
+    Emit,
     Extremum,
     Get,
     Let,
     Loop,
     Nonzero,
+    Put,
     RangeSum,
     Runs,
     Same,
@@ -66,7 +70,7 @@ def _place(done: list[Turn], new: Turn, numbers: Iterator[int]) -> None:
         for i in range(len(done) - 1, -1, -1):
             if _conflict(done[i], new):
                 break
-            if not done[i].fusible or done[i].collect != new.collect:
+            if not done[i].fusible or done[i].collect != new.collect or not _may_begin_alike(done[i].block, new.block):
                 continue
             block = merged(done[i].block, apart(new.block, frozenset(bound_names(done[i].block)), numbers))
             if block is not None:
@@ -82,10 +86,11 @@ def _place(done: list[Turn], new: Turn, numbers: Iterator[int]) -> None:
 def apart(block: Block, taken: frozenset[str], numbers: Iterator[int]) -> Block:
     """The block with other names for those that are taken."""
     own = frozenset(bound_names(block))
+    known = own | taken
     fresh: dict[str, str] = {}
     for v in sorted(own & taken):
         names = (f"{v}${n}" for n in numbers)
-        fresh[v] = next(name for name in names if name not in own | taken)
+        fresh[v] = next(name for name in names if name not in known)
     return renamed(block, fresh)
 
 
@@ -110,6 +115,49 @@ def merged(a: Block, b: Block) -> Block | None:
             return (*a[:i], head, *_either(a[i + 1 :], rest))
         return (*a[:i], head, *a[i + 1 :], *rest)
     return None
+
+
+def _may_begin_alike(a: Block, b: Block) -> bool:
+    """Whether :func:`merged` may find a common beginning: most pairs have none, and this asks before it renames."""
+    first = _mark(b[0]) if b else None
+    return first is not None and any(_mark(step) == first for step in a)
+
+
+def _mark(step: Step) -> tuple[object, ...] | None:
+    """The part of a step that is equal in all steps it can be shared with, whatever they call what they bind."""
+    match step:
+        case Test(compare, nullable, plain):
+            return Test, compare, nullable, plain
+        case Let(_, term, plain) | Same(_, term, plain):
+            return type(step), term, plain
+        case Get() | Loop() | EachSlice():
+            return type(step), type(step.source), step.source.name
+        case RangeSum() | Runs() | Extremum():
+            return type(step), step.source.name
+        case Nonzero():
+            return (Nonzero,)
+        case Total(_, body):
+            return Total, _shape(body)
+    return None
+
+
+def _shape(block: Block) -> tuple[object, ...]:
+    """The same for blocks that are equal but for their names."""
+    return tuple(
+        (type(step), *(() if isinstance(step, LEAVES) else (_shape(step.body),)), *_told_without_names(step))
+        for step in block
+    )
+
+
+def _told_without_names(step: Step) -> tuple[object, ...]:
+    match step:
+        case Get() | Loop() | EachSlice() | RangeSum() | Runs() | Extremum():
+            return (step.source.name,)
+        case Add(_, product) | Put(_, _, product) | Emit(_, product, _):
+            return (len(product),)
+        case Test(compare, _, _):
+            return (compare.op,)
+    return ()
 
 
 def _either(a: Block, b: Block) -> Block:

@@ -9,7 +9,7 @@ from itertools import count
 from typing import overload
 
 from viewlet.algebra.query import Atom, Compare, Delta, Rel, View, rename
-from viewlet.algebra.terms import Var, free, substitute_term
+from viewlet.algebra.terms import Term, Var, free, substitute_term
 from viewlet.loops.steps import (
     LEAVES,
     Add,
@@ -132,19 +132,17 @@ def renamed(block: Block, names: Names) -> Block:
 
 
 def _renamed(step: Step, names: Names) -> Step:
-    terms = {v: Var(n) for v, n in names.items()}
-
     def name(v: str) -> str:
         return names.get(v, v)
 
     def product(p: Product) -> Product:
-        return tuple(replace(f, term=substitute_term(f.term, terms)) for f in p)
+        return tuple(replace(f, term=_renamed_term(f.term, names)) for f in p)
 
     match step:
         case Let(var, term, plain):
-            return Let(name(var), substitute_term(term, terms), plain)
+            return Let(name(var), _renamed_term(term, names), plain)
         case Same(var, term, plain, body):
-            return Same(name(var), substitute_term(term, terms), plain, renamed(body, names))
+            return Same(name(var), _renamed_term(term, names), plain, renamed(body, names))
         case Test(compare, nullable, plain, body):
             return Test(_renamed_compare(compare, names), nullable, plain, renamed(body, names))
         case Get(source, value, body):
@@ -201,8 +199,11 @@ def _view(view: View, names: Names) -> View:
 
 
 def _renamed_compare(compare: Compare, names: Names) -> Compare:
-    terms = {v: Var(n) for v, n in names.items()}
-    return Compare(compare.op, substitute_term(compare.left, terms), substitute_term(compare.right, terms))
+    return Compare(compare.op, _renamed_term(compare.left, names), _renamed_term(compare.right, names))
+
+
+def _renamed_term(term: Term, names: Names) -> Term:
+    return substitute_term(term, {v: Var(names[v]) for v in free(term) if v in names})
 
 
 def renamed_order(order: Order, names: Names) -> Order:
