@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from viewlet.algebra.query import Query, View, children, relations
@@ -74,7 +74,12 @@ def part_for(program: Program, name: str) -> Program:
     result = next((r for r in program.results if r.name == name), None)
     if result is None:
         raise Error(f"there is no view {name}; there are: {', '.join(r.name for r in program.results) or 'none'}")
-    needed = _needed(program, result)
+    return replace(part_of(program, views_shown(result)), results=(result,))
+
+
+def part_of(program: Program, names: Iterable[str]) -> Program:
+    """Only what keeps some maps fresh: themselves and, transitively, those read to refresh them. It shows no result."""
+    needed = _needed(program, names)
     views = tuple(v for v in program.views if v.name in needed)
     used = frozenset().union(*(relations(v.definition) for v in views))
     triggers = tuple(
@@ -85,12 +90,12 @@ def part_for(program: Program, name: str) -> Program:
         relations=tuple(r for r in program.relations if r.name in used),
         views=views,
         triggers=tuple(t for t in triggers if t.statements),
-        results=(result,),
+        results=(),
     )
 
 
-def _needed(program: Program, result: Result) -> frozenset[str]:
-    fresh, needed = set(views_shown(result)), set[str]()
+def _needed(program: Program, names: Iterable[str]) -> frozenset[str]:
+    fresh, needed = set(names), set[str]()
     while fresh:
         name = fresh.pop()
         needed.add(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import partial
@@ -24,6 +24,7 @@ Capsule = Any  # a PyCapsule of the Arrow C data interface
 ArrowChange = Callable[[Capsule, Capsule], Report | str]
 Point = tuple[Journal, int]  # so many updates
 Again = Callable[[], tuple[Callable[[], object], int]]  # what does an update once more, and how many rows it has
+Pairs = Sequence[tuple[int, int]]  # numbers of relations, maps or views: those of the state itself first
 WIDEST = 39  # digits of 128 bits
 
 
@@ -52,6 +53,11 @@ class Module(Protocol):
     def reset(self, state: object) -> None: ...
     def save(self, state: object, file: int, digest: str) -> int: ...
     def restore(self, state: object, file: int, digest: str) -> str | None: ...
+    def inherit(self, state: object, other: object) -> None: ...
+    def give_back(self, state: object, other: object) -> None: ...
+    def replay(self, state: object, other: object, relations: Pairs) -> Report: ...
+    def take(self, state: object, other: object, maps: Pairs, views: Pairs) -> None: ...
+    def leave(self, state: object, other: object) -> None: ...
 
 
 UNREADABLE = {
@@ -293,6 +299,33 @@ class NativeState:
             return _arrow(self._watched.views[watched - len(self._watched.results)], (), exported)
         result = self._program.result(self._watched.results[watched])
         return _arrow(result.name, (None, *result.columns), exported)
+
+    # -- from one program to the next ----------------------------------------------------------------------------------
+
+    def inherit(self, other: NativeState) -> None:
+        """Take the texts of another state, and start from nothing. The other is left to be taken from."""
+        self._module.inherit(self._state, other._state)
+
+    def give_back(self, other: NativeState) -> None:
+        """The texts go back to the state that they were inherited from: it is as it was."""
+        self._module.give_back(self._state, other._state)
+
+    def replay(self, other: NativeState) -> None:
+        """Every row of the other's streams comes as an event. The tables are not touched."""
+        streams = [r.name for r in self._program.relations if not r.static]
+        pairs = [(self._relations[name], other._relations[name]) for name in streams if name in other._relations]
+        report = self._module.replay(self._state, other._state, pairs)
+        if isinstance(report, tuple):
+            self._refuse(report, lambda number: ("", Cells()))
+
+    def take(self, other: NativeState, maps: Pairs, views: Iterable[tuple[str, str]]) -> None:
+        """Maps change hands, by their numbers; the entries of views are copied."""
+        pairs = [(self._views[mine], other._views[theirs]) for mine, theirs in views]
+        self._module.take(self._state, other._state, maps, pairs)
+
+    def leave(self, other: NativeState) -> None:
+        """Nothing more is taken from the other: the texts that only it held may go."""
+        self._module.leave(self._state, other._state)
 
     # -- the whole -----------------------------------------------------------------------------------------------------
 

@@ -19,14 +19,16 @@ from viewlet.engines.initial import evaluated
 from viewlet.engines.native.answers import Answers
 from viewlet.engines.native.bridge import ArrowRows, Cells, Module, NativeState, Point, SpoiledError, Sum
 from viewlet.engines.native.build import module_name, open_module
+from viewlet.engines.native.emit.layout import Layout
 from viewlet.engines.native.emit.program import native
 from viewlet.engines.native.emit.watch import UNWATCHED
 from viewlet.engines.native.emit.watch import Watched as Watched
+from viewlet.engines.native.handover import filled, handover
 from viewlet.engines.tables import tables_reader
 from viewlet.errors import OutOfRangeError
 from viewlet.loops.infer import Kinds, program_kinds
 from viewlet.program.encoding import Row, Stored, decode
-from viewlet.program.graph import part_for
+from viewlet.program.graph import part_for, part_of
 from viewlet.program.kinds import COUNT, DOUBLE, Exact, Kind, Unfit, kind_scale
 from viewlet.program.limits import key_limits, limits
 from viewlet.program.trigger import Program
@@ -52,6 +54,7 @@ class Compiled:
     module: Module
     watched: Watched
     digest: str  # of the C++: what another program saved is not for this one
+    layout: Layout
 
 
 def compile_program(program: Program, watched: Watched = UNWATCHED) -> Compiled | None:
@@ -62,7 +65,7 @@ def compile_program(program: Program, watched: Watched = UNWATCHED) -> Compiled 
     if module is None:
         return None
     digest = hashlib.sha256(made.source.encode()).hexdigest()
-    return Compiled(program, program_kinds(program), cast(Module, module), made.watched, digest)
+    return Compiled(program, program_kinds(program), cast(Module, module), made.watched, digest, made.layout)
 
 
 class NativeEngine:
@@ -71,12 +74,20 @@ class NativeEngine:
     takes_wild = True
 
     def __init__(
-        self, compiled: Compiled, tables: Mapping[str, Mapping[Row, int]], convert: RowConverter | None = None
+        self,
+        compiled: Compiled,
+        tables: Mapping[str, Mapping[Row, int]],
+        convert: RowConverter | None = None,
+        *,
+        keep_tables: bool = True,
     ) -> None:
+        self._compiled = compiled
         self._program, self._kinds = compiled.program, compiled.kinds
         self._limits = limits(self._program)
         self._static = frozenset(r.name for r in self._program.relations if r.static)
-        self.state = NativeState(compiled.module, self._program, _cells_or(convert), watched=compiled.watched)
+        self.state = NativeState(
+            compiled.module, self._program, _cells_or(convert), keep_tables=keep_tables, watched=compiled.watched
+        )
         self._answers, self._digest = Answers(self.state, compiled.watched), compiled.digest
         self._fill(tables)
 
@@ -97,6 +108,48 @@ class NativeEngine:
         for view in sorted(self._program.views, key=lambda v: self._kinds.values[v.name] != COUNT):
             if not view.is_cache:  # counts first: a sum over no rows is nothing
                 self._put(view.name, engine.entries(view.name))
+
+    @staticmethod
+    def following(
+        compiled: Compiled, engine: NativeEngine, convert: RowConverter, compile_part: Callable[[Program], Compiled]
+    ) -> NativeEngine:
+        """Go on from an engine that ran another program over the same rows. That one is of no use afterwards.
+
+        Tables and maps that both programs have change hands at no cost. The other maps are filled from the stored rows
+        by a part of the program that keeps nothing else: ``compile_part`` makes it. SpoiledError or Unfit: a number in
+        a new map cannot be held; then nothing changed.
+        """
+        plan = handover(compiled, engine._compiled)
+        part = compile_part(part_of(compiled.program, plan.missing)) if plan.missing else None
+        after = NativeEngine(compiled, {}, convert)
+        filler = None if part is None else NativeEngine._filler(part, engine)
+        after.state.inherit(engine.state if filler is None else filler.state)
+        after.state.take(engine.state, plan.maps, plan.views)
+        if part is not None and filler is not None:
+            more = filled(compiled, part, plan.missing)
+            after.state.take(filler.state, more.maps, more.views)
+            after.state.leave(filler.state)
+        after.state.leave(engine.state)
+        after._answers.all_told()
+        return after
+
+    @staticmethod
+    def _filler(part: Compiled, engine: NativeEngine) -> NativeEngine:
+        """An engine that has the texts of another one, and the maps of a part of a program over its rows."""
+        filler = NativeEngine(part, {}, keep_tables=False)
+        filler.state.inherit(engine.state)
+        try:
+            filler._fill({name: engine.table(name) for name in filler._static})
+            filler.state.replay(engine.state)
+        except BaseException:
+            filler.state.give_back(engine.state)
+            raise
+        return filler
+
+    @property
+    def watched(self) -> Watched:
+        """What :meth:`changes` and :meth:`partials` know."""
+        return self._compiled.watched
 
     # -- updates -------------------------------------------------------------------------------------------------------
 

@@ -67,6 +67,7 @@ struct Batch {
 };
 
 struct State {
+    const ModuleInfo* module{&MODULE};  // for other modules that are handed the state
     void* program{};
     PyObject* convert{};
     bool keep_tables{};

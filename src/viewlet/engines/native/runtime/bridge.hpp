@@ -63,6 +63,9 @@ template <class P> consteval u32 watched_count() {
 template <class P> void watch_program(void* program, u32 index, Watch what, Rows& out) {
     if constexpr (is_watched<P>) static_cast<P*>(program)->watch(index, what, out);
 }
+template <class P> void unmark_program(void* program) {
+    if constexpr (requires(P& p) { p.unmark_all(); }) static_cast<P*>(program)->unmark_all();
+}
 template <class P> bool is_noting(void* program) {
     if constexpr (requires(P& p) { p.is_noting(); })
         return static_cast<P*>(program)->is_noting();
@@ -95,6 +98,7 @@ template <class P, auto& relations, auto& views, auto& results, auto& maps> cons
             .watched = watched<P>(),
             .watched_count = watched_count<P>(),
             .watch = watch_program<P>,
+            .unmark = unmark_program<P>,
             .is_noting = is_noting<P>,
             .clock = clock_of<P>,
             .reads_tables = reads_tables<P>(),

@@ -19,6 +19,7 @@ struct MapShape {
     MapParts (*parts)(void* program){};
     void* (*access)(void* program, const void* key, Access){};  // the entry's values; nullptr: absent, or settled
     u32 (*hash)(u32 table, const void* key){};
+    void (*release_texts)(const void* key, Texts& texts){};  // those that an entry holds; nullptr: it holds none
 
     template <class Visit> void each(void* program, const Visit& visit) const;
     u64 size(void* program) const { return parts ? parts(program).entries.size : 1; }
@@ -122,6 +123,7 @@ struct ModuleInfo {
     const ResultInfo* watched;  // what is watched: weight and columns of rows, or weight, key and value of entries
     u32 watched_count;
     void (*watch)(void* program, u32 index, Watch what, Rows& out);
+    void (*unmark)(void* program);     // no entry counts as noted any more
     bool (*is_noting)(void* program);  // what is noted may name texts that are in no row any more
     i64* (*clock)(void* program);      // counts refreshes of view caches; nullptr: there is none
     bool reads_tables;   // a trigger may read the base table of another stream: it must see it as of its own turn
@@ -170,6 +172,16 @@ template <class Map> u32 hash_in(u32 table, const void* key) {
     return Map::hash_in(table, *static_cast<const typename Map::Key*>(key));
 }
 
+template <class Map> consteval auto texts_releaser() -> void (*)(const void*, Texts&) {
+    using Key = typename Map::Key;
+    if constexpr (HeldTexts<Key, typename Map::Values>::ANY)
+        return [](const void* key, Texts& texts) {
+            Map::Values::each_text(*static_cast<const Key*>(key), [&](Text text) { texts.release(text); });
+        };
+    else
+        return nullptr;
+}
+
 template <class P, auto map> consteval MapShape shape() {
     using Map = member_type<map>;
     if constexpr (requires { typename Map::Key; }) {
@@ -181,7 +193,8 @@ template <class P, auto map> consteval MapShape shape() {
                 .tables = Map::TABLES,
                 .parts = [](void* program) { return (static_cast<P*>(program)->*map).parts(); },
                 .access = access<P, map>,
-                .hash = hash_in<Map>};
+                .hash = hash_in<Map>,
+                .release_texts = texts_releaser<Map>()};
     } else {
         return {.entry_size = sizeof(Map), .access = [](void* program, const void*, Access how) -> void* {
                     return how == Access::SETTLE ? nullptr : &(static_cast<P*>(program)->*map).only.values;

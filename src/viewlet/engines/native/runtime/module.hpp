@@ -1,6 +1,7 @@
 // The Python module. Nothing here depends on the program, whose MODULE describes it: it is compiled once for all.
 #pragma once
 #include "contents.hpp"
+#include "handover.hpp"
 #include "snapshot.hpp"
 #include "updates.hpp"
 
@@ -91,6 +92,11 @@ inline PyMethodDef METHODS[] = {
     {"reset", reset, METH_FASTCALL, nullptr},
     {"save", save, METH_FASTCALL, nullptr},
     {"restore", restore, METH_FASTCALL, nullptr},
+    {"inherit", inherit, METH_FASTCALL, nullptr},
+    {"give_back", give_back_texts, METH_FASTCALL, nullptr},
+    {"replay", replay, METH_FASTCALL, nullptr},
+    {"take", take, METH_FASTCALL, nullptr},
+    {"leave", leave, METH_FASTCALL, nullptr},
     {"names", names, METH_FASTCALL, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

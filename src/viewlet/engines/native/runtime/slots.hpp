@@ -21,7 +21,7 @@ struct Probing {
 
     VIEWLET_INLINE u32 home(u32 hash) const { return u32(u64(hash) >> shift); }
     u64 size() const { return u64(mask) + 1; }
-    u64 bytes() const { return slots == nothing ? 0 : size() * sizeof(Slot); }
+    u64 bytes() const { return mask ? size() * sizeof(Slot) : 0; }  // `nothing` has one slot, of any program
 
     template <class Meant>
     VIEWLET_INLINE Slot* find(u32 hash, const Meant& is_meant) const {

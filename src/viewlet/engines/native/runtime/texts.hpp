@@ -26,9 +26,20 @@ inline u64 hash_bytes(u64 state, const char* start, u64 length) {
 // The pool of strings. A place that stores a Text holds it; one that nobody holds at the end of a batch is forgotten and its
 // id used again, so that memory is bounded by the strings in use.
 struct Texts {
-    Texts() = default;
+    static inline Texts* heritage{};  // of the program that is made next: it takes them over
+
+    Texts() {
+        if (heritage) exchange(*heritage);
+    }
     Texts(const Texts&) = delete;
     ~Texts() { free_all(); }
+
+    void exchange(Texts& other) {
+        char kept[sizeof(Texts)];
+        memcpy(kept, static_cast<void*>(this), sizeof(Texts));
+        memcpy(static_cast<void*>(this), static_cast<void*>(&other), sizeof(Texts));
+        memcpy(static_cast<void*>(&other), kept, sizeof(Texts));
+    }
 
     static u32 hash_of(const char* start, u64 length) { return short_hash(hash_bytes(seed, start, length)); }
 
