@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from threading import get_ident
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from viewlet.ledger import Ledger
@@ -25,19 +25,48 @@ class Subscription:
     ended: bool = False
 
 
+class Told(Protocol):
+    """What subscriptions ask of the database."""
+
+    def _weights(self, view: str) -> Counter[Row]:
+        """The rows that a view has now, and how often each is there."""
+
+    def _tells(self, view: str | None = None) -> bool:
+        """Whether the engine of this moment knows what changes in a view, or in any."""
+
+    def _changed(self, view: str) -> list[Change]:
+        """What changed in such a view since this was asked last."""
+
+    def _all_told(self) -> None:
+        """Nothing that changed until now is asked for any more."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What an update changed in a view. ``rows`` are all rows after it, where all had to be compared."""
+
+    changes: list[Change]
+    rows: Counter[Row] | None
+
+
 class Subscriptions:
     """Who must hear of an update: the log of a durable database, and then those who listen to a view.
 
-    Compares a view's rows before and after an update, for views that somebody listens to and no others.
+    An engine that knows what changed in a view is asked for that. Else the rows before and after are compared. Views
+    that nobody listens to cost nothing.
     """
 
-    def __init__(self, weights: Callable[[str], Counter[Row]]) -> None:
-        """``weights`` gives the rows that a view has now, and how often each is there."""
-        self._weights = weights
+    def __init__(self, database: Told | None) -> None:
+        """None: nobody will ever listen."""
+        self._given = database
         self.anybody = False
-        """A log, or somebody who listens. A single insert asks, so it is an attribute and no call."""
-        self._listening: dict[str, list[Subscription]] = {}  # by view
-        self._rows: dict[str, Counter[Row]] = {}
+        """A log, somebody who listens, or an engine that takes notes: each update is looked at.
+
+        A single insert asks, so it is an attribute and no call.
+        """
+        self.listening: dict[str, list[Subscription]] = {}  # by view
+        self._rows: dict[str, Counter[Row]] = {}  # of the views whose rows are compared
+        self._takes_notes = False
         self._waiting: deque[tuple[Subscription, Change]] = deque()
         self.teller: int | None = None
         """The thread that calls back now."""
@@ -51,7 +80,7 @@ class Subscriptions:
         self._count()
 
     def _count(self) -> None:
-        self.anybody = bool(self._listening) or self.log is not None
+        self.anybody = bool(self.listening) or self.log is not None or self._takes_notes
 
     @property
     def noted(self) -> int:
@@ -70,16 +99,37 @@ class Subscriptions:
 
     # -- those who listen ----------------------------------------------------------------------------------------------
 
-    def look(self) -> dict[str, Counter[Row]]:
-        """The rows of the views that somebody listens to, for :meth:`publish`."""
-        return {view: self._weights(view) for view in self._listening}
+    @property
+    def _database(self) -> Told:
+        assert self._given is not None
+        return self._given
+
+    def look(self) -> dict[str, Look]:
+        """What an update changed in the views that somebody listens to, for :meth:`publish`."""
+        looks = {view: self._look(view) for view in self.listening}
+        self.overlook()
+        return looks
+
+    def _look(self, view: str) -> Look:
+        if view not in self._rows:
+            return Look(self._database._changed(view), None)
+        rows = self._database._weights(view)
+        return Look(differences(self._rows[view], rows), rows)
+
+    def overlook(self) -> None:
+        """Nobody is told of what changed until now: nobody listens to it, or the update was undone."""
+        if self._takes_notes:
+            self._database._all_told()
+
+    def look_back(self) -> None:
+        """Before an engine comes that does not tell what changes: the rows of now, to be compared with."""
+        for view in self.listening.keys() - self._rows.keys():
+            self._rows[view] = self._database._weights(view)
 
     def add(self, view: str, callback: Callback) -> Callable[[], None]:
-        """Tell ``callback`` of every change from now on; returns a function that ends it."""
-        if view not in self._rows:
-            self._rows[view] = self._weights(view)
+        """Tell ``callback`` of every change from now on, once :meth:`settle` was called; what it returns ends that."""
         subscription = Subscription(view, callback)
-        self._listening.setdefault(view, []).append(subscription)
+        self.listening.setdefault(view, []).append(subscription)
         self._count()
         return lambda: self._end(subscription)
 
@@ -88,26 +138,38 @@ class Subscriptions:
         if subscription.ended:
             return
         subscription.ended, view = True, subscription.view
-        self._listening[view].remove(subscription)
-        if not self._listening[view]:
-            del self._listening[view], self._rows[view]
+        self.listening[view].remove(subscription)
+        if not self.listening[view]:
+            del self.listening[view]
+            self._rows.pop(view, None)
         self._count()
 
     def keep(self, views: Collection[str]) -> None:
         """There are only these views from now on: the others have nothing more to tell."""
-        for view in [view for view in self._listening if view not in views]:
-            for subscription in list(self._listening[view]):
+        for view in [view for view in self.listening if view not in views]:
+            for subscription in list(self.listening[view]):
                 self._end(subscription)
 
-    def publish(self, rows: Mapping[str, Counter[Row]]) -> None:
+    def settle(self) -> None:
+        """Another engine may know more, or less: the rows of those views are kept whose changes it does not tell."""
+        for view in self.listening:
+            if self._database._tells(view):
+                self._rows.pop(view, None)
+            elif view not in self._rows:
+                self._rows[view] = self._database._weights(view)
+        self._takes_notes = self._database._tells()
+        self._count()
+
+    def publish(self, looks: Mapping[str, Look]) -> None:
         """Tell every listener. A callback that updates the database itself is told of that after all of this.
 
         The update is in. So a callback that raises is none of its caller's business, nor of the other listeners'.
         """
-        for view, after in rows.items():
-            for change in differences(self._rows[view], after):
-                self._waiting.extend((subscription, change) for subscription in self._listening[view])
-            self._rows[view] = after
+        for view, look in looks.items():
+            for change in look.changes:
+                self._waiting.extend((subscription, change) for subscription in self.listening[view])
+            if look.rows is not None:
+                self._rows[view] = look.rows
         if self.teller is not None:
             return
         self.teller = get_ident()

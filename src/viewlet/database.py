@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import TracebackType
@@ -27,7 +28,8 @@ from viewlet.engines.exact.interpreter import Interpreter
 from viewlet.engines.exact.python.engine import PythonEngine
 from viewlet.engines.initial import fewest_steps
 from viewlet.engines.native.bridge import SpoiledError
-from viewlet.engines.native.engine import NativeEngine, compile_program
+from viewlet.engines.native.emit.watch import UNWATCHED, Watched
+from viewlet.engines.native.engine import Compiled, NativeEngine, compile_program
 from viewlet.engines.tables import tables_reader
 from viewlet.errors import Error, SqlError, refusing_depth
 from viewlet.keys import Event
@@ -59,6 +61,7 @@ TIERS: dict[EngineName, type] = {"native": NativeEngine, "python": PythonEngine,
 DEFAULT_ENGINE: EngineName = "native"
 ONLY_NATIVE = "the tables hold NaN or infinities, and there is no machine code for this script that could take them"
 IN_MEMORY = "this database is in memory, and nothing of it is kept: viewlet.connect(directory) makes one that lasts"
+WORTH_HANDING_OVER = 20_000  # rows that take Python longer to compute views from than a user waits for without notice
 WORTH_WAITING = 100_000  # rows that take generated Python about as long as a compiler run
 
 
@@ -80,7 +83,8 @@ class Database:
         self._tiered, self._strategy, self._waits = engine == "native", strategy, wait_native
         self._start: Start = ENGINES[engine]
         self._translation = nothing(dialect)
-        self._subscriptions = Subscriptions(lambda view: self.view(view)._weights())
+        self._subscriptions = Subscriptions(self)
+        self._watched = UNWATCHED  # what the native program was asked to tell
         self._turn = Turn(self._subscriptions)
         self._free = self._turn.free
         self._build: NativeBuild | None = None
@@ -116,33 +120,83 @@ class Database:
         session.update(widened_changes(session.doors, events))
 
     def _define(self, script: str) -> None:
-        tables = self._running.tables()
         source = self._translation.script.source
         before = source + BETWEEN_SCRIPTS if source else ""
-        changes: list[Event] = []
         try:
             with refusing_depth():
                 translation = self._translation.followed(before + script)
-                relations = translation.script.relations
-                if translation.steps:
-                    given = without_derived(tables, self._running.program.relations)
-                    tables = dml.changed_tables(given, translation.steps, self._bench, self._first_row)
-                    changes = dml.rows_changed(given, translation.steps, tables)
-                    tables = with_derived(tables, relations)
+                program = compile_script(translation.script, self._strategy)
+                session = None if translation.steps else self._session_after(program, script)
+                if session is not None:
+                    self._session, self._translation = session, translation
                 else:
-                    tables = with_new_columns(tables, self._running.program.relations, relations)
-                session = self._session_for(compile_script(translation.script, self._strategy), tables)
+                    self._subscriptions.look_back()
+                    tables, changes = self._tables_after(translation)
+                    session = self._session_for(program, tables)
+                    self._take(session, translation, script, changes)
         except SqlError as error:
             error.point_into(script, before.count("\n"))
             raise
         except (ValueError, ArithmeticError) as error:
             message = f"a view cannot be computed from the rows that are there, so nothing changed: {error}"
             raise Error(message) from error
-        self._take(session, translation, script, changes)
-        self._compile_natively()
+        self._build = None
         self._subscriptions.keep({result.name for result in session.program.results})
         if any(isinstance(step, Changed) for step in translation.steps):
             self._subscriptions.publish(self._subscriptions.look())
+        self._subscriptions.settle()
+        self._compile_natively()
+
+    def _tables_after(self, translation: Translation) -> tuple[Tables, list[Event]]:
+        """The stored rows as a script leaves them that defines names, and those that it changes."""
+        before, after = self._running.program.relations, translation.script.relations
+        tables = self._running.tables()
+        if not translation.steps:
+            return with_new_columns(tables, before, after), []
+        given = without_derived(tables, before)
+        changed = dml.changed_tables(given, translation.steps, self._bench, self._first_row)
+        return with_derived(changed, after), dml.rows_changed(given, translation.steps, changed)
+
+    def _session_after(self, program: Program, script: str) -> Session | None:
+        """The native session goes on with another program, whose new maps alone are filled; None where it cannot.
+
+        That waits for the compiler. A database of a few rows answers sooner if all is computed again.
+        """
+        session = self._running
+        if not isinstance(session, NativeSession) or not program.views:
+            return None
+        if not self._waits and session.engine.rows() < WORTH_HANDING_OVER:
+            return None
+        before = {relation.name: relation for relation in session.program.relations}
+        if any(relation.columns != before.get(relation.name, relation).columns for relation in program.relations):
+            return None
+        build = NativeBuild(program, lambda: True, at_once=True, watched=self._watched_in(program))
+        build.wait()
+        compiled = build.take()
+        return None if compiled is None else self._followed(session, compiled, build.watched, script)
+
+    def _followed(
+        self, session: NativeSession, compiled: Compiled, watched: Watched, script: str
+    ) -> NativeSession | None:
+        """The log has the script first: what changed hands could not be given back."""
+        noted = self._subscriptions.noted
+        relations = {relation.name: relation for relation in compiled.program.relations}
+        try:
+            self._subscriptions.note(lambda log: log.define(script, functions_in(script), relations, []))
+            after = NativeSession(compiled, {}, self._subscriptions, session.engine)
+        except (SpoiledError, Unfit):
+            self._subscriptions.take_back(noted)
+            return None
+        except BaseException:
+            self._subscriptions.take_back(noted)
+            raise
+        after.keys.follow(session.keys)
+        self._watched = watched
+        return after
+
+    def _watched_in(self, program: Program) -> Watched:
+        """Where somebody listens to one view, the program tells the changes of all: the next needs no other one."""
+        return Watched(tuple(r.name for r in program.results)) if self._subscriptions.listening else UNWATCHED
 
     def _take(self, session: Session, translation: Translation, script: str, changes: list[Event]) -> None:
         """A script that was worked out becomes the database's, once the log has it."""
@@ -166,6 +220,7 @@ class Database:
             build = NativeBuild(program, lambda: True, at_once=True)
             build.wait()
             if (compiled := build.take()) is not None:
+                self._watched = UNWATCHED
                 with suppress(SpoiledError):  # perhaps by a number in between, which exact arithmetic can hold
                     return NativeSession(compiled, tables, self._subscriptions)
         if self._tiered and any(is_wild(cell) for rows in tables.values() for row in rows for cell in row):
@@ -174,6 +229,7 @@ class Database:
             except Unfit as unfit:
                 raise Error(f"{ONLY_NATIVE}: {unfit}") from None
             if compiled is not None:
+                self._watched = UNWATCHED
                 return NativeSession(compiled, tables, self._subscriptions)
         return Session(program, self._start, tables, self._subscriptions)
 
@@ -194,10 +250,14 @@ class Database:
     # -- tiers ---------------------------------------------------------------------------------------------------------
 
     def _compile_natively(self) -> None:
-        """Generated Python answers from now on, and the native program as soon as it is compiled."""
-        program = self._running.program
-        if not self._tiered or not program.views or isinstance(self._session, NativeSession):
+        """The engine of now answers until the native program is compiled that tells what somebody listens to."""
+        program, build = self._running.program, self._build
+        watched = self._watched_in(program)
+        is_there = isinstance(self._session, NativeSession) and self._watched == watched
+        if not self._tiered or not program.views or is_there:
             self._build = None
+            return
+        if build is not None and build.program is program and build.watched == watched:
             return
         this = ref(self)
 
@@ -206,7 +266,7 @@ class Database:
             session = None if database is None else database._session
             return session is not None and session.program is program
 
-        self._build = NativeBuild(program, wanted, at_once=self._waits)
+        self._build = NativeBuild(program, wanted, at_once=self._waits, watched=watched)
         if self._waits:
             self._build.wait()
 
@@ -218,7 +278,11 @@ class Database:
             compiled = build.take()
             if compiled is not None:
                 with suppress(SpoiledError, Unfit):  # numbers that only exact arithmetic can hold: it goes on
-                    self._session = NativeSession(compiled, {}, self._subscriptions, self._running.engine)
+                    before = self._running
+                    self._session = NativeSession(compiled, {}, self._subscriptions, before.engine)
+                    self._session.keys.follow(before.keys)
+                    self._watched = build.watched
+                    self._subscriptions.settle()
         return self._running
 
     @property
@@ -381,7 +445,49 @@ class Database:
         """Call back with each ``(weight, row)`` by which a view changes; see :meth:`View.subscribe`."""
         self._result(self.program.results, view)
         with self._turn.taken():
-            return self._subscriptions.add(view, callback)
+            end = self._subscriptions.add(view, callback)
+            try:
+                self._listen()
+            except BaseException:
+                end()
+                raise
+
+        def ended() -> None:
+            end()
+            with suppress(Error), self._turn.taken():  # else the next who listens or defines sees to it
+                self._compile_natively()
+                self._subscriptions.settle()
+
+        return ended
+
+    def _listen(self) -> None:
+        """The native program for those who listen now. Rows by the thousand are worth waiting for it."""
+        self._compile_natively()
+        session = self._running
+        many = isinstance(session, NativeSession) and session.engine.rows() >= WORTH_HANDING_OVER
+        if self._build is not None and many:
+            self._build.wait()
+        self._fresh()
+        self._subscriptions.settle()
+
+    def _weights(self, view: str) -> Counter[Row]:
+        return self.view(view)._weights()
+
+    def _tells(self, view: str | None = None) -> bool:
+        engine = self._running.engine
+        if not isinstance(engine, NativeEngine):
+            return False
+        return bool(engine.watched.results) if view is None else engine.watches(view)
+
+    def _changed(self, view: str) -> list[Change]:
+        session = self._running
+        assert isinstance(session, NativeSession)
+        return session.changes(view)
+
+    def _all_told(self) -> None:
+        engine = self._running.engine
+        if isinstance(engine, NativeEngine) and engine.watched.results:
+            engine.all_told()
 
     def _result(self, results: tuple[Result, ...], name: str) -> Result:
         for result in results:

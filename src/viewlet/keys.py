@@ -40,6 +40,11 @@ class Key:
             self._table = None
         return self._rows
 
+    def follow(self, other: Key) -> None:
+        """Go on from the same key of a session before, over the same rows."""
+        if other._table is None:
+            self._rows, self._table = other._rows, None
+
     def commit(self, draft: Mapping[Row, Row | None]) -> None:
         for value, row in draft.items():
             if row is None:
@@ -65,6 +70,13 @@ class Keys:
             if r.key or r.unique
         }
         self._draft: Draft = {}
+
+    def follow(self, other: Keys) -> None:
+        """Go on from the keys of a session before, over the same rows."""
+        before = {(key.relation, key.columns): key for keys in other._keys.values() for key in keys}
+        for key in (key for keys in self._keys.values() for key in keys):
+            if (key.relation, key.columns) in before:
+                key.follow(before[key.relation, key.columns])
 
     def __bool__(self) -> bool:
         return bool(self._keys)

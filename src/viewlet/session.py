@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from viewlet import arrow
 from viewlet.boundary import Encoder, encoder, is_one_row, is_wild, to_key, values_of
-from viewlet.changes import Subscriptions
+from viewlet.changes import Change, Subscriptions
 from viewlet.door import doors, widened_events
 from viewlet.engines.base import Engine
 from viewlet.engines.exact.python.engine import PythonEngine
@@ -20,6 +20,7 @@ from viewlet.ledger import OPS, Ledger
 from viewlet.program.encoding import Row
 from viewlet.program.trigger import Program
 from viewlet.schema import Relation
+from viewlet.told import Teller
 
 NESTED = (tuple, list, dict)  # what rows are, and cells are not
 Tables = Mapping[str, Mapping[Row, int]]
@@ -165,15 +166,15 @@ class Session:
             for event in events:
                 self._apply(self.engine, event)
                 done += 1
-            rows = self._subscriptions.look()
+            looks = self._subscriptions.look()
             self._subscriptions.note(lambda log: log.events(self.relations, events))
         except BaseException as error:
             self._subscriptions.take_back(noted)
             culprit = None if done == len(events) else (events[done][0], done, given(done))
             self._refuse(events[:done], error, culprit)
         self.keys.commit()
-        if rows:
-            self._subscriptions.publish(rows)
+        if looks:
+            self._subscriptions.publish(looks)
 
     def _apply(self, engine: Engine, event: Event) -> None:
         name, row, times = event
@@ -195,14 +196,14 @@ class Session:
         try:
             (self.engine.load if relation.static else self.engine.apply_bulk)(relation.name, entries)
             done = events
-            rows = self._subscriptions.look()
+            looks = self._subscriptions.look()
             self._subscriptions.note(lambda log: log.events(self.relations, events))
         except BaseException as error:
             self._subscriptions.take_back(noted)
             self._refuse(done, error, None if done else self._culprit(events, error, given))
         self.keys.commit()
-        if rows:
-            self._subscriptions.publish(rows)
+        if looks:
+            self._subscriptions.publish(looks)
 
     def _culprit(self, events: list[Event], error: BaseException, given: Given) -> Culprit | None:
         """The first of many rows that is refused on its own, with no others around."""
@@ -223,6 +224,7 @@ class Session:
         for name, row, times in done:
             tables[name][row] -= times
         self._go_back({name: +rows for name, rows in tables.items()})
+        self._subscriptions.overlook()
         at = at_row(*culprit) if culprit else ""
         if isinstance(error, OutOfRangeError):
             raise OutOfRangeError(f"{error}{at}") from error
@@ -247,7 +249,10 @@ class NativeSession(Session):
     def __init__(
         self, compiled: Compiled, tables: Tables, subscriptions: Subscriptions, before: Engine | None = None
     ) -> None:
-        """``before`` is the engine to take over from, tables and views; without it the views follow from ``tables``."""
+        """``before`` is the engine to take over from, tables and views; without it the views follow from ``tables``.
+
+        A native engine may have run another program over the same rows; Unfit if its NaN and infinities stop that.
+        """
         relations = compiled.program.relations
 
         def convert(index: int, row: object, number: int) -> Row:
@@ -256,11 +261,14 @@ class NativeSession(Session):
         def start(program: Program, tables: Tables) -> Engine:
             if before is None:
                 return NativeEngine(compiled, tables, convert)
+            if isinstance(before, NativeEngine):
+                return NativeEngine.following(compiled, before, convert)
             return NativeEngine.adopt(compiled, before, convert)
 
         super().__init__(compiled.program, start, tables, subscriptions)
         del self._start  # it would hold on to the engine before
         self._point: Point | None = None  # before the update
+        self._tellers: dict[str, Teller] = {}
         plain = (r.name for r in relations if not r.static and not r.derived)
         self._streams = frozenset(name for name in plain if name not in self.keys)
         self._keyed = frozenset(r.name for r in relations if not r.static and r.name in self.keys)
@@ -364,6 +372,12 @@ class NativeSession(Session):
     def _go_back(self, tables: Tables) -> None:
         self.engine.go_back(tables, self._point)
 
+    def changes(self, view: str) -> list[Change]:
+        """What changed in a view that the program watches, since this was asked last."""
+        if view not in self._tellers:
+            self._tellers[view] = Teller(self.program.result(view))
+        return self._tellers[view].changes(self.engine)
+
     def _do(self, update: Callable[[], Any], undo: Callable[[], Any], note: Callable[[Ledger], None]) -> Any:
         """All or nothing, also where a view that somebody listens to can no longer be shown, or the disk is full."""
         point, noted = self.engine.state.point(), self._subscriptions.noted
@@ -373,7 +387,7 @@ class NativeSession(Session):
             self.engine.recover(error)
         if self._subscriptions.anybody:
             try:
-                rows = self._subscriptions.look()
+                looks = self._subscriptions.look()
                 if done is None or done is True:  # and not left to Python
                     self._subscriptions.note(note)
             except BaseException:
@@ -382,8 +396,9 @@ class NativeSession(Session):
                     undo()
                 else:
                     self.engine.go_back({}, point)
+                self._subscriptions.overlook()
                 raise
-            self._subscriptions.publish(rows)
+            self._subscriptions.publish(looks)
         return done
 
 

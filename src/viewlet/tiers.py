@@ -6,6 +6,7 @@ import threading
 import warnings
 from collections.abc import Callable
 
+from viewlet.engines.native.emit.watch import UNWATCHED, Watched
 from viewlet.engines.native.engine import Compiled, compile_program
 from viewlet.errors import Error
 from viewlet.program.kinds import Unfit
@@ -24,8 +25,10 @@ ON_PYTHON = "views are kept fresh by generated Python, which is slower and just 
 class NativeBuild:
     """The native program of a database in the making; ``wanted`` says whether anybody still waits for it."""
 
-    def __init__(self, program: Program, wanted: Callable[[], bool], *, at_once: bool) -> None:
-        self._program, self._wanted = program, wanted
+    def __init__(
+        self, program: Program, wanted: Callable[[], bool], *, at_once: bool, watched: Watched = UNWATCHED
+    ) -> None:
+        self.program, self.watched, self._wanted = program, watched, wanted
         self._delay = 0.0 if at_once else HEAD_START
         self._hurry = threading.Event()
         self._compiled: Compiled | None = None
@@ -40,7 +43,7 @@ class NativeBuild:
             self._unwanted = True
             return
         try:
-            self._compiled = compile_program(self._program)
+            self._compiled = compile_program(self.program, self.watched)
         except BaseException as error:  # raised where the result is asked for
             self._failure = error
 

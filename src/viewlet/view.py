@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
@@ -24,6 +23,7 @@ from viewlet.engines.results import key_columns, result_rows, row_count
 from viewlet.errors import DataError, Error, OutOfRangeError
 from viewlet.program.trigger import Program, Result, ResultColumn
 from viewlet.session import Session
+from viewlet.told import one_nan
 from viewlet.turn import Turn
 
 SHOWN_ROWS = 20
@@ -42,12 +42,8 @@ def _counted(weighed: Iterable[tuple[int, Row]]) -> Counter[Row]:
     """There is one NaN for all, so that rows which have it are equal. A list is a tuple here: it can be counted."""
     rows: Counter[Row] = Counter()
     for weight, row in weighed:
-        rows[tuple([math.nan if v != v else _tuple(v) if type(v) is list else v for v in row])] += weight
+        rows[tuple([one_nan(v) if type(v) is list else v for v in one_nan(row)])] += weight
     return rows
-
-
-def _tuple(values: list[Any]) -> Row:
-    return tuple([math.nan if v != v else v for v in values])
 
 
 class Owner(Protocol):

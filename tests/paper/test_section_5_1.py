@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.paper.notation import definitions, insertion, simple_delta, statements, stream, trigger_text
+from viewlet.algebra.canonical import canonical
 from viewlet.algebra.evaluate import evaluate, over
 from viewlet.algebra.query import Query, View, relations
 from viewlet.algebra.text import parse
-from viewlet.compiler.duplicates import canonical
 from viewlet.compiler.order import order_statements, views_read
 from viewlet.compiler.script import compile_query, compile_script
 from viewlet.engines.exact.interpreter import Interpreter

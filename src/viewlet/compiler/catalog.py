@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
+from viewlet.algebra.canonical import canonical
 from viewlet.algebra.query import Query, View, inputs, outputs, relations, rename, variables
-from viewlet.compiler.duplicates import canonical
 from viewlet.program.trigger import MapDefinition
 
 

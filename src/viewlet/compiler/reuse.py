@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from viewlet.algebra.canonical import canonical
 from viewlet.algebra.query import Bind, Query, Sum, View, inputs, map_children
 from viewlet.algebra.rewrite import Trace
-from viewlet.compiler.duplicates import canonical
 from viewlet.program.trigger import Event, Statement
 
 Known = Mapping[str, tuple[View, Mapping[str, str]]]  # a shape ↦ the view refreshed so, and its variables by label

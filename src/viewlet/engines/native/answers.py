@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -41,6 +43,11 @@ class Answers:
         del self._told[number]
         return ArrowRows(*changed.__arrow_c_array__())
 
+    def told(self, name: str) -> list[tuple[Any, ...]] | None:
+        """Of a result: the same as tuples, the weight and then the cells. None where only Arrow has it."""
+        number = self._numbers["result", name]
+        return None if number in self._told else self._state.told(number)
+
     def set_aside(self) -> None:
         """Before the program's state goes."""
         for number in self._numbers.values():
@@ -51,7 +58,8 @@ class Answers:
                     self._told[number] = error
 
     def all_told(self) -> None:
-        """Nothing changed so far."""
+        """What is there now counts as told."""
+        self._state.forget()
         self._told.clear()
 
 

@@ -48,6 +48,8 @@ class Module(Protocol):
     def rows(self, state: object, result: int) -> tuple[Any, ...]: ...
     def read_one(self, state: object, result: int, view: int, key: Row) -> tuple[Any, ...] | None: ...
     def changes(self, state: object, watched: int) -> tuple[Any, ...]: ...
+    def told(self, state: object, watched: int) -> list[tuple[Any, ...]] | tuple[Any, ...]: ...
+    def forget(self, state: object) -> None: ...
     def standing(self, state: object, watched: int) -> tuple[Any, ...]: ...
     def memory(self, state: object) -> tuple[tuple[str, int, int], ...]: ...
     def reset(self, state: object) -> None: ...
@@ -289,6 +291,18 @@ class NativeState:
     def changes(self, watched: int) -> ArrowRows:
         """Of what is watched under this number: what changed since the last call. If it raises, that stays to tell."""
         return self._told(watched, self._module.changes(self._state, watched))
+
+    def told(self, watched: int) -> list[tuple[Any, ...]]:
+        """The same as tuples: the weight, then the cells."""
+        told = self._module.told(self._state, watched)
+        if isinstance(told, list):
+            return told
+        self._told(watched, told)
+        raise AssertionError("a report is an error")
+
+    def forget(self) -> None:
+        """Nothing of what changed until now is to be told."""
+        self._module.forget(self._state)
 
     def standing(self, watched: int) -> ArrowRows:
         """What all changes told so far come to."""

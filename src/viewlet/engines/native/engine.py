@@ -99,6 +99,7 @@ class NativeEngine:
             adopted._take_over(engine)
         except Unfit:  # a sum that only exact numbers hold; row by row the infinite ones are kept apart
             adopted._refill({r.name: engine.table(r.name) for r in compiled.program.relations})
+        adopted._answers.all_told()
         return adopted
 
     def _take_over(self, engine: Engine) -> None:
@@ -110,17 +111,17 @@ class NativeEngine:
                 self._put(view.name, engine.entries(view.name))
 
     @staticmethod
-    def following(
-        compiled: Compiled, engine: NativeEngine, convert: RowConverter, compile_part: Callable[[Program], Compiled]
-    ) -> NativeEngine:
+    def following(compiled: Compiled, engine: NativeEngine, convert: RowConverter) -> NativeEngine:
         """Go on from an engine that ran another program over the same rows. That one is of no use afterwards.
 
         Tables and maps that both programs have change hands at no cost. The other maps are filled from the stored rows
-        by a part of the program that keeps nothing else: ``compile_part`` makes it. SpoiledError or Unfit: a number in
-        a new map cannot be held; then nothing changed.
+        by a part of the program that keeps nothing else. SpoiledError or Unfit: a number in a new map cannot be held,
+        or there are infinities and NaN, which have a history of their own. Then nothing changed.
         """
+        if engine.state.journal is not None:
+            raise Unfit("the tables hold NaN or infinities")
         plan = handover(compiled, engine._compiled)
-        part = compile_part(part_of(compiled.program, plan.missing)) if plan.missing else None
+        part = _compiled_part(part_of(compiled.program, plan.missing)) if plan.missing else None
         after = NativeEngine(compiled, {}, convert)
         filler = None if part is None else NativeEngine._filler(part, engine)
         after.state.inherit(engine.state if filler is None else filler.state)
@@ -137,9 +138,10 @@ class NativeEngine:
     def _filler(part: Compiled, engine: NativeEngine) -> NativeEngine:
         """An engine that has the texts of another one, and the maps of a part of a program over its rows."""
         filler = NativeEngine(part, {}, keep_tables=False)
+        static = {name: engine.table(name) for name in filler._static}
         filler.state.inherit(engine.state)
         try:
-            filler._fill({name: engine.table(name) for name in filler._static})
+            filler._fill(static)
             filler.state.replay(engine.state)
         except BaseException:
             filler.state.give_back(engine.state)
@@ -304,6 +306,10 @@ class NativeEngine:
         between = any(isinstance(c, Fraction) for c in cells)  # two that the key can hold
         return None if between else self.state.row(name, rows.name, cells)
 
+    def rows(self) -> int:
+        """How many different rows the base tables hold."""
+        return sum(entries for _, entries, _ in self.memory()[: len(self._program.relations)])
+
     def weigh(self, view: str) -> tuple[int, int]:
         return self.state.weigh(view)
 
@@ -319,6 +325,14 @@ class NativeEngine:
         No two rows of it are equal. The first call tells all rows.
         """
         return self._answers.changes("result", result)
+
+    def told(self, result: str) -> list[tuple[Any, ...]] | None:
+        """What :meth:`changes` would tell, as tuples of the weight and the cells; None where that must be asked."""
+        return self._answers.told(result)
+
+    def all_told(self) -> None:
+        """Tell no more of what changed until now."""
+        self._answers.all_told()
 
     def partials(self, view: str) -> ArrowRows:
         """What changed in a map since the last call: ``weight``, ``k0``, ``k1``, …, ``value``.
@@ -353,6 +367,13 @@ class NativeEngine:
 
     def memory(self) -> tuple[tuple[str, int, int], ...]:
         return self.state.memory()
+
+
+def _compiled_part(program: Program) -> Compiled:
+    compiled = compile_program(program)
+    if compiled is None:
+        raise Unfit("there is no compiler any more")
+    return compiled
 
 
 def _by_times(rows: Mapping[Row, int]) -> dict[int, list[Row]]:

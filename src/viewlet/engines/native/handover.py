@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from viewlet.compiler.duplicates import canonical
+from viewlet.algebra.canonical import canonical
 from viewlet.engines.native.emit.layout import Layout, MapLayout, Member, OrderLayout
 from viewlet.loops.infer import Kinds
 from viewlet.program.trigger import MapDefinition, Program

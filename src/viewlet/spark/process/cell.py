@@ -89,7 +89,7 @@ def partial_type(kind: Kind) -> pa.DataType:
 
 
 def _nobody() -> Subscriptions:
-    return Subscriptions(lambda view: Counter())
+    return Subscriptions(None)
 
 
 # -- machine code ------------------------------------------------------------------------------------------------------

@@ -81,10 +81,11 @@ class Watching:
     def of(triggers: Triggers, watched: Watched, ranked: Iterable[Ranked]) -> Watching:
         """Planned: code that writes to a map must know that it is watched, and what is looked up gets its indexes.
 
-        Results whose rows are more than one pass over one view, and those that show the first rows only, are left out.
+        Results whose rows are more than one pass over one view, those that gather lists, and those that show the first
+        rows only, are left out.
         """
         asked = [triggers.program.result(name) for name in watched.results]
-        results = tuple(r for r in asked if is_one_pass(r) and not r.is_cut)
+        results = tuple(r for r in asked if is_one_pass(r) and not r.is_cut and not r.gathers)
         watching = Watching(triggers, results, watched.views, tuple(r for r in ranked if r.is_kept))
         for result in watching.results:
             index_slices(triggers.layout, row_block(triggers, result, key_variables(result)))

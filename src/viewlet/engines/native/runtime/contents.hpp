@@ -1,6 +1,7 @@
 // The module's functions that read and fill base tables and views.
 #pragma once
 #include "call.hpp"
+#include "tuples.hpp"
 
 namespace viewlet {
 
@@ -216,7 +217,9 @@ inline PyObject* read_one(PyObject*, Arguments arguments, Py_ssize_t count) {
 
 // -- what changed -----------------------------------------------------------------------------------------------------
 
-inline PyObject* look(Arguments arguments, Py_ssize_t count, Watch what) {
+using Export = PyObject* (*)(const ResultInfo&, Rows&);
+
+inline PyObject* look(Arguments arguments, Py_ssize_t count, Watch what, Export out) {
     Call call(arguments, count, 2);
     i64 index;
     if (!call || !call.integer(1, index, 0, MODULE.watched_count)) return nullptr;
@@ -228,18 +231,33 @@ inline PyObject* look(Arguments arguments, Py_ssize_t count, Watch what) {
         MODULE.watch(call.state->program, u32(index), Watch::FORGET, rows);
         forget_texts(*call.state);
     }
-    return arrow_of(watched, rows);
+    return out(watched, rows);
 }
 
 // changes(state, watched) -> (schema, array) of what changed since the last call, or a report as of rows(): then what
 // is to be told stays
 inline PyObject* changes(PyObject*, Arguments arguments, Py_ssize_t count) {
-    return look(arguments, count, Watch::CHANGES);
+    return look(arguments, count, Watch::CHANGES, arrow_of);
+}
+
+// told(state, watched): the same as [(weight, cell, …), …]. For a few rows that is several times as fast as Arrow.
+inline PyObject* told(PyObject*, Arguments arguments, Py_ssize_t count) {
+    return look(arguments, count, Watch::CHANGES, tuples_of);
+}
+
+// forget(state): nothing of what changed until now is to be told
+inline PyObject* forget(PyObject*, Arguments arguments, Py_ssize_t count) {
+    Call call(arguments, count, 1);
+    if (!call) return nullptr;
+    Rows none_of_it(nullptr, 0, call.state->texts());
+    for (u32 i = 0; i < MODULE.watched_count; ++i) MODULE.watch(call.state->program, i, Watch::FORGET, none_of_it);
+    forget_texts(*call.state);
+    return none();
 }
 
 // standing(state, watched): what all changes told so far come to, with weights that are not negative
 inline PyObject* standing(PyObject*, Arguments arguments, Py_ssize_t count) {
-    return look(arguments, count, Watch::STANDING);
+    return look(arguments, count, Watch::STANDING, arrow_of);
 }
 
 }  // namespace viewlet

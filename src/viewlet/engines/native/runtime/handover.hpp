@@ -167,7 +167,8 @@ inline PyObject* replay(PyObject*, Arguments arguments, Py_ssize_t count) {
         const RelationInfo &to = MODULE.relations[mine], &from = other.relations[theirs];
         if (!to.fire || to.row_size != from.row_size || to.width != from.width) return false;
         from.table->each(call.from->program, [&](const void* row, void* values) {
-            if (!faults.any) fire(*call.state, {&to, static_cast<Times*>(values)->times, static_cast<const char*>(row)});
+            if (!faults.any)
+                fire(*call.state, {&to, static_cast<Times*>(values)->times, static_cast<const char*>(row)});
         });
         return true;
     };

@@ -87,6 +87,8 @@ inline PyMethodDef METHODS[] = {
     {"rows", rows, METH_FASTCALL, nullptr},
     {"read_one", read_one, METH_FASTCALL, nullptr},
     {"changes", changes, METH_FASTCALL, nullptr},
+    {"forget", forget, METH_FASTCALL, nullptr},
+    {"told", told, METH_FASTCALL, nullptr},
     {"standing", standing, METH_FASTCALL, nullptr},
     {"memory", memory, METH_FASTCALL, nullptr},
     {"reset", reset, METH_FASTCALL, nullptr},
