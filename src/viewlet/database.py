@@ -163,17 +163,19 @@ class Database:
         That waits for the compiler. A database of a few rows answers sooner if all is computed again.
         """
         session = self._running
-        if not isinstance(session, NativeSession) or not program.views:
+        if not isinstance(session, NativeSession) or not program.views or session.engine.has_wild:
             return None
         if not self._waits and session.engine.rows() < WORTH_HANDING_OVER:
             return None
         before = {relation.name: relation for relation in session.program.relations}
         if any(relation.columns != before.get(relation.name, relation).columns for relation in program.relations):
             return None
-        build = NativeBuild(program, lambda: True, at_once=True, watched=self._watched_in(program))
-        build.wait()
-        compiled = build.take()
-        return None if compiled is None else self._followed(session, compiled, build.watched, script)
+        watched = self._watched_in(program)
+        try:
+            compiled = compile_program(program, watched)
+        except (Unfit, Error):  # the Python tier says why
+            return None
+        return None if compiled is None else self._followed(session, compiled, watched, script)
 
     def _followed(
         self, session: NativeSession, compiled: Compiled, watched: Watched, script: str

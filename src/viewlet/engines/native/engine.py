@@ -118,7 +118,7 @@ class NativeEngine:
         by a part of the program that keeps nothing else. SpoiledError or Unfit: a number in a new map cannot be held,
         or there are infinities and NaN, which have a history of their own. Then nothing changed.
         """
-        if engine.state.journal is not None:
+        if engine.has_wild:
             raise Unfit("the tables hold NaN or infinities")
         plan = handover(compiled, engine._compiled)
         part = _compiled_part(part_of(compiled.program, plan.missing)) if plan.missing else None
@@ -147,6 +147,11 @@ class NativeEngine:
             filler.state.give_back(engine.state)
             raise
         return filler
+
+    @property
+    def has_wild(self) -> bool:
+        """Whether there was an infinity or NaN in its rows."""
+        return self.state.journal is not None
 
     @property
     def watched(self) -> Watched:
