@@ -72,9 +72,14 @@ EVERY_INTEGER = 1 << 53  # below it a double says which integer was meant
 
 
 def fitted(table: pa.Table, relation: Relation) -> pa.Table:
-    """Columns of floats as what they stand for in their columns, as far as each value alone would not say it."""
+    """Columns of floats as what they stand for in their columns, as far as each value alone would not say it.
+
+    Moments with a time zone are as engines hold them: those of UTC.
+    """
     for place, name in enumerate(table.column_names):
         column, given = relation.column(name), table.column(place)
+        if column is not None and column.type.zoned and pa.types.is_timestamp(given.type) and given.type.tz:
+            table = table.set_column(place, name, given.cast(pa.int64()).cast(pa.timestamp(given.type.unit)))
         if column is None or not pa.types.is_floating(given.type):
             continue
         if column.type.is_integer:
@@ -138,6 +143,7 @@ def schema(result: Result) -> pa.Schema:
     return pa.schema([pa.field(c.name, arrow_type(c.type), c.nullable) for c in result.columns])
 
 
+ZONED = pa.timestamp("us", "UTC")
 _INTEGERS: dict[TypeName, pa.DataType] = {
     "TINYINT": pa.int8(),
     "SMALLINT": pa.int16(),
@@ -162,7 +168,7 @@ def arrow_type(type_: Type) -> pa.DataType:
         case "DATE":
             return pa.date32()
         case "TIMESTAMP":
-            return pa.timestamp("us")
+            return ZONED if type_.zoned else pa.timestamp("us")
         case "VARCHAR":
             return pa.string()
         case "LIST":
@@ -180,8 +186,10 @@ def table(result: Result, rows: Iterable[tuple[Any, ...]]) -> pa.Table:
 
 def from_struct(result: Result, rows: Any) -> pa.Table:
     """A struct array from elsewhere as a table with the view's schema."""
-    struct = pa.array(rows)
-    return pa.Table.from_arrays(struct.flatten(), schema=schema(result))
+    target = schema(result)
+    columns = zip(pa.array(rows).flatten(), target, strict=True)
+    arrays = [column.view(ZONED) if field.type == ZONED else column for column, field in columns]
+    return pa.Table.from_arrays(arrays, schema=target)
 
 
 def frame(table: pa.Table) -> Any:

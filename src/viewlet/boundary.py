@@ -23,6 +23,7 @@ from viewlet.schema import BITS, Column, Relation, Type
 from viewlet.schema import TypeName as Kind
 
 MIDNIGHT = dt.datetime(1970, 1, 1)
+ZONED_MIDNIGHT = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 MICROSECOND = dt.timedelta(microseconds=1)
 A_DAY = 86_400_000_000  # microseconds
 ALL_DIGITS = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
@@ -152,6 +153,8 @@ def _timestamp(value: object, type_: Type) -> Cell:
             raise UnfitError(f"{value!r} is no timestamp of the form YYYY-MM-DD HH:MM:SS") from None
     if not isinstance(value, dt.datetime):
         raise _expected("a datetime.datetime", value, type_)
+    if value.tzinfo is not None and type_.zoned:
+        value = value.astimezone(dt.timezone.utc).replace(tzinfo=None)
     if value.tzinfo is not None:
         raise UnfitError(f"{value} has a time zone, {type_} has none; convert it to the one you mean and drop it")
     if getattr(value, "nanosecond", 0):
@@ -369,7 +372,7 @@ _FROM_SCALAR: dict[Kind, Callable[[Any, Type], Any]] = {
     "DOUBLE": lambda v, t: float(v),
     "DECIMAL": _scaled,
     "DATE": lambda v, t: EPOCH + dt.timedelta(days=v),
-    "TIMESTAMP": lambda v, t: MIDNIGHT + dt.timedelta(microseconds=v),
+    "TIMESTAMP": lambda v, t: (ZONED_MIDNIGHT if t.zoned else MIDNIGHT) + dt.timedelta(microseconds=v),
     "VARCHAR": lambda v, t: v,
     "LIST": _listed,
 }

@@ -211,7 +211,7 @@ def _array(type_: Type, cells: Sequence[Stored]) -> pa.Array:
         case "DATE":
             return pa.array(cells, pa.int32()).cast(pa.date32())
         case "TIMESTAMP":
-            return pa.array(cells, pa.int64()).cast(pa.timestamp("us"))
+            return pa.array(cells, pa.int64()).cast(arrow.arrow_type(type_))
     return pa.array(cells, arrow.arrow_type(type_))
 
 

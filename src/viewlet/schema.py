@@ -33,14 +33,20 @@ BITS = SIGNED | UNSIGNED
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A SQL type; ``precision`` and ``scale`` only for DECIMAL, ``element`` only for LIST, which views alone have."""
+    """A SQL type; ``precision`` and ``scale`` only for DECIMAL, ``element`` only for LIST, which views alone have.
+
+    ``zoned``: a TIMESTAMP WITH TIME ZONE, which is held as the TIMESTAMP of the same moment in UTC.
+    """
 
     kind: TypeName
     precision: int = 0
     scale: int = 0
     element: Type | None = None
+    zoned: bool = False
 
     def __str__(self) -> str:
+        if self.zoned:
+            return f"{self.kind} WITH TIME ZONE"
         if self.element is not None:
             return f"{self.element}[]"
         return f"DECIMAL({self.precision},{self.scale})" if self.kind == "DECIMAL" else self.kind
@@ -56,6 +62,7 @@ class Type:
 
 BOOLEAN, INTEGER, BIGINT, DOUBLE = Type("BOOLEAN"), Type("INTEGER"), Type("BIGINT"), Type("DOUBLE")
 DATE, TIMESTAMP, VARCHAR = Type("DATE"), Type("TIMESTAMP"), Type("VARCHAR")
+TIMESTAMPTZ = Type("TIMESTAMP", zoned=True)
 
 
 def list_of(element: Type) -> Type:

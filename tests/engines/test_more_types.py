@@ -148,12 +148,11 @@ REFUSED = {
     "INTERVAL": "BIGINT",
     "ENUM('a', 'b')": "VARCHAR",
     "JSON": "VARCHAR",
-    "TIMESTAMPTZ": "UTC",
+    "TIMETZ": "UTC",
     "INTEGER[]": "of its own",
     "INTEGER[3]": "of its own",
     "MAP(VARCHAR, INTEGER)": "of its own",
     "STRUCT(a INTEGER)": "for each field",
-    "TIMESTAMP WITH TIME ZONE": "UTC",
     **dict.fromkeys(("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "TIMESTAMP"),
 }
 

@@ -122,7 +122,7 @@ UNSUPPORTED_STATEMENTS = [
     ("CREATE TABLE x (‸a REAL)", "type REAL"),
     ("CREATE TABLE x (‸a UBIGINT)", "type UBIGINT"),
     ("CREATE TABLE x (‸a INTEGER[])", "type INTEGER[]"),
-    ("CREATE TABLE x (‸a TIMESTAMPTZ)", "type TIMESTAMPTZ"),
+    ("CREATE TABLE x (‸a TIMETZ)", "type TIMETZ"),
 ]
 WRONG_QUERIES = [
     ("SELECT id FROM ‸bidz", "there is no table or view bidz", "did you mean bids?"),

@@ -34,7 +34,7 @@ from viewlet.program.trigger import (
     Statement,
     Trigger,
 )
-from viewlet.schema import Column, Relation, Type, TypeName, decimal, list_of
+from viewlet.schema import TIMESTAMPTZ, Column, Relation, Type, TypeName, decimal, list_of
 
 T = TypeVar("T")
 
@@ -245,6 +245,7 @@ class ProgramReader(Reader):
         for kind in get_args(TypeName):
             if self.take(kind):
                 plain = decimal(*self.listed(self.whole, "(", ")")) if kind == "DECIMAL" else Type(kind)
+                plain = TIMESTAMPTZ if self.take("WITH", "TIME", "ZONE") else plain
                 return list_of(plain) if self.take("[", "]") else plain
         self.fail(f"expected a type, one of {', '.join(get_args(TypeName))}")
 

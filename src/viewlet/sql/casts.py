@@ -28,6 +28,7 @@ from viewlet.sql.types import (
     shown,
     timestamp_literal,
     to_double,
+    zoned_literal,
 )
 
 _WHOLE_DIGITS = {8: 2, 16: 4, 32: 9, 64: 18}  # of numbers that surely fit so many bits
@@ -63,7 +64,7 @@ def as_text(node: exp.Expr, scope: Scope, inner: Expr) -> Expr:
 
 def _moment(node: exp.Expr, scope: Scope, target: Type) -> Expr:
     text = node.this.this
-    read = date_literal if target == DATE else timestamp_literal
+    read = date_literal if target == DATE else zoned_literal if target.zoned else timestamp_literal
     result = read(text)
     if result is None:
         shape = "1995-03-15" if target == DATE else "1995-03-15 12:30:00"
@@ -102,6 +103,8 @@ class _Cast:
                 return self.of_number()
             case "exact", "DOUBLE":
                 return to_double(self.inner)
+            case "TIMESTAMP", "TIMESTAMP":  # in UTC both are one
+                return replace(self.inner, type=self.target)
             case "TIMESTAMP", "DATE":
                 return strict("floor_div", DATE, self.inner, whole(MICROSECONDS_PER_DAY))
         message = f"no {self.given} can be cast to {self.target}"
@@ -157,12 +160,16 @@ class _Cast:
             case "DATE":
                 return strict("show_date", VARCHAR, self.inner)
             case "TIMESTAMP":
-                return strict("show_timestamp", VARCHAR, self.inner)
+                text = strict("show_timestamp", VARCHAR, self.inner)
+                return strict("concat", VARCHAR, text, constant(string("+00"), VARCHAR)) if self.given.zoned else text
             case "DOUBLE":
                 return strict("show_double", VARCHAR, rounded(self.inner))
         return strict("show_number", VARCHAR, self.inner, constant(number(self.given.scale), INTEGER))
 
     def read(self) -> Expr:
+        if self.target.zoned:
+            hint = "where the texts are UTC, cast to TIMESTAMP, and that to TIMESTAMPTZ"
+            raise self.scope.session.source.unsupported(self.node, f"a cast from VARCHAR to {self.target}", hint)
         if self.target in _READ:
             return self.call(_READ[self.target], self.target, self.inner)
         if self.target.kind == "DECIMAL":

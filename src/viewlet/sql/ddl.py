@@ -13,7 +13,20 @@ from types import MappingProxyType
 from sqlglot import exp
 from sqlglot.errors import ParseError
 
-from viewlet.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, TIMESTAMP, VARCHAR, Column, Relation, Type, decimal
+from viewlet.schema import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    VARCHAR,
+    Column,
+    Relation,
+    Type,
+    decimal,
+)
 from viewlet.sql.constraints import is_nullable, is_table_constraint, keys
 from viewlet.sql.parse import Option, Statement
 from viewlet.sql.source import Source, did_you_mean
@@ -32,6 +45,7 @@ _TYPES = {
     exp.DType.DATE: DATE,
     exp.DType.TIMESTAMP: TIMESTAMP,
     exp.DType.TIMESTAMPNTZ: TIMESTAMP,
+    exp.DType.TIMESTAMPTZ: TIMESTAMPTZ,
     exp.DType.VARCHAR: VARCHAR,
     exp.DType.TEXT: VARCHAR,
     exp.DType.CHAR: VARCHAR,
@@ -48,7 +62,6 @@ _NEAREST = {
     exp.DType.UBIGINT: "use DECIMAL(20,0)",
     exp.DType.INT128: "use BIGINT or DECIMAL(38,0)",
     exp.DType.UINT128: "use DECIMAL(38,0)",
-    exp.DType.TIMESTAMPTZ: "use TIMESTAMP and store UTC",
     exp.DType.UUID: "use VARCHAR, and write every one alike: in lower case, with its hyphens",
     exp.DType.ENUM: "use VARCHAR; a table of the values with their numbers gives them an order",
     exp.DType.TIME: "use INTEGER, the seconds since midnight, or a TIMESTAMP",
@@ -66,7 +79,8 @@ _NEAREST = {
 }
 _LAYOUT = (exp.PartitionedByProperty, exp.ClusteredByProperty, exp.SchemaCommentProperty)  # nothing of the rows
 _ALL_TYPES = (
-    "the types are BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, DOUBLE, DECIMAL(p,s), DATE, TIMESTAMP and VARCHAR"
+    "the types are BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, DOUBLE, DECIMAL(p,s), DATE, TIMESTAMP, TIMESTAMPTZ "
+    "and VARCHAR"
 )
 
 

@@ -19,7 +19,20 @@ from viewlet.algebra.query import Rel
 from viewlet.algebra.terms import Var
 from viewlet.duck import connection, first_line, not_of_the_row
 from viewlet.errors import SqlError, UnsupportedError
-from viewlet.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, TIMESTAMP, VARCHAR, Column, Relation, Type, decimal
+from viewlet.schema import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    VARCHAR,
+    Column,
+    Relation,
+    Type,
+    decimal,
+)
 from viewlet.sql.expr import Expr, variable
 from viewlet.sql.scope import Scope
 from viewlet.sql.types import shown
@@ -38,6 +51,7 @@ _TYPES = {
     "DOUBLE": DOUBLE,
     "DATE": DATE,
     "TIMESTAMP": TIMESTAMP,
+    "TIMESTAMP WITH TIME ZONE": TIMESTAMPTZ,
     "VARCHAR": VARCHAR,
     "JSON": VARCHAR,
 }

@@ -10,7 +10,7 @@ from sqlglot import exp
 from viewlet.algebra.functions.calendar import MICROSECONDS_PER_DAY
 from viewlet.algebra.functions.moments import BARE_SPECIFIERS, PLAIN_SPECIFIERS
 from viewlet.algebra.terms import Const, Op
-from viewlet.schema import BIGINT, DATE, DOUBLE, TIMESTAMP, VARCHAR, Type
+from viewlet.schema import BIGINT, DATE, DOUBLE, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Type
 from viewlet.sql.expr import Expr, an, strict
 from viewlet.sql.expression import computed, expression, translates
 from viewlet.sql.functions import arguments, call, named, number, text_constant
@@ -78,12 +78,12 @@ def part_of(node: exp.Expr, scope: Scope) -> str:
 
 
 def moment(node: exp.Expr, scope: Scope, what: str) -> Expr:
-    """An argument that is a DATE or a TIMESTAMP."""
+    """An argument that is a DATE or a TIMESTAMP; one with a time zone as that of UTC."""
     value = expression(node, scope)
     if value.type is None:
         return convert(value, TIMESTAMP)
-    if value.type in (DATE, TIMESTAMP):
-        return value
+    if value.type in (DATE, TIMESTAMP, TIMESTAMPTZ):
+        return replace(value, type=TIMESTAMP) if value.type == TIMESTAMPTZ else value
     raise scope.session.source.error(node, f"{what} takes a DATE or a TIMESTAMP, not {an(value)}", "cast it: x::DATE")
 
 
@@ -270,7 +270,7 @@ def _of_epoch(node: exp.Expr, scope: Scope) -> Expr:
         hint = "a TIMESTAMP has no time zone: write make_timestamp(CAST(x * 1000000 AS BIGINT))"
         raise scope.session.source.unsupported(node, "the function TO_TIMESTAMP", hint)
     given = expression(node.this, scope)
-    if given.type in (DATE, TIMESTAMP) and scale == "3":
+    if given.type in (DATE, TIMESTAMP, TIMESTAMPTZ) and scale == "3":
         raise scope.session.source.unsupported(node, "EPOCH_MS of a moment, which rounds", "write epoch_us(x) // 1000")
     given = number(node.this, scope, "EPOCH_MS" if scale == "3" else "MAKE_TIMESTAMP")
     if given.type is None or not given.type.is_integer:
@@ -287,7 +287,12 @@ def _date_trunc(node: exp.Expr, scope: Scope) -> Expr:
     """A TIMESTAMP, also of a DATE."""
     only(scope.session.source, node, frozenset({"this", "unit"}), {})
     at, part = moment(node.this, scope, "DATE_TRUNC"), part_of(node.args["unit"], scope)
-    return retagged(_truncated(node, scope, part, at))
+    return _like(node.this, scope, retagged(_truncated(node, scope, part, at)))
+
+
+def _like(argument: exp.Expr, scope: Scope, result: Expr) -> Expr:
+    """With a time zone where the argument has one."""
+    return replace(result, type=TIMESTAMPTZ) if expression(argument, scope).type == TIMESTAMPTZ else result
 
 
 def _truncated(node: exp.Expr, scope: Scope, part: str, at: Expr) -> Expr:
@@ -322,7 +327,7 @@ def _time_bucket(node: exp.Expr, scope: Scope) -> Expr:
     shift, type_ = (0, at.type) if third is None else _third(node, scope, third, width, at)
     assert type_ is not None
     start = _bucket(microseconds_of(at), width, shift)
-    return retagged(start if type_ == TIMESTAMP else days_of(start))
+    return _like(node.expression, scope, retagged(start if type_ == TIMESTAMP else days_of(start)))
 
 
 def _bucket(at: Expr, width: Span, shift: int) -> Expr:

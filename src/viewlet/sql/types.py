@@ -22,6 +22,7 @@ from viewlet.schema import (
     INTEGER,
     SIGNED,
     TIMESTAMP,
+    TIMESTAMPTZ,
     UNSIGNED,
     VARCHAR,
     Type,
@@ -120,8 +121,8 @@ def common_type(left: Type | None, right: Type | None) -> Type | None:
         if kinds == {"DECIMAL"}:  # an integer takes no places from a DECIMAL
             scale = min(scale, MAX_PRECISION - whole)
         return decimal(min(whole + scale, MAX_PRECISION), scale)
-    if {left.kind, right.kind} == {"DATE", "TIMESTAMP"}:
-        return TIMESTAMP
+    if {left.kind, right.kind} <= {"DATE", "TIMESTAMP"}:
+        return TIMESTAMPTZ if left.zoned or right.zoned else TIMESTAMP
     return None
 
 
@@ -196,6 +197,23 @@ def timestamp_literal(text: str) -> Expr | None:
     return constant(timestamp((moment - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)), TIMESTAMP)
 
 
+_OFFSET = re.compile(r"(.*?)\s*(Z|[-+]\d{2}(?::\d{2})?)", re.ASCII)
+
+
+def zoned_literal(text: str) -> Expr | None:
+    """The same, behind it perhaps how far its place is ahead of UTC: +02, -03:30 or Z."""
+    match = _OFFSET.fullmatch(text.strip())
+    local = timestamp_literal(match[1]) if match and ":" in match[1] else None
+    if match is None or local is None:
+        known = timestamp_literal(text)
+        return known and replace(known, type=TIMESTAMPTZ)
+    hours, _, minutes = match[2].removeprefix("Z").partition(":")
+    ahead = 60 * int(hours or 0) + int(minutes or 0) * (-1 if hours.startswith("-") else 1)
+    if abs(ahead) >= 24 * 60 or int(minutes or 0) >= 60:
+        return None
+    return retagged(replace(shift(local, 0, -ahead * 60_000_000), type=TIMESTAMPTZ))
+
+
 def retag(term: Term, type_: Type) -> Term:
     """A constant that was computed as a number shows as the date or time it is, if there is such a day."""
     if not isinstance(term, Const) or not isinstance(term.value, int) or type_.kind not in ("DATE", "TIMESTAMP"):
@@ -233,7 +251,7 @@ def to_double(expr: Expr) -> Expr:
 def convert(expr: Expr, type_: Type | None) -> Expr:
     """``expr`` as a ``type_`` that it fits (see :func:`common_type`)."""
     if expr.type is not None and type_ is not None and expr.type.kind == "DATE" and type_.kind == "TIMESTAMP":
-        return to_timestamp(expr)
+        return replace(to_timestamp(expr), type=type_)
     return to_double(expr) if type_ == DOUBLE else replace(expr, type=type_)
 
 
@@ -300,16 +318,20 @@ def _read_literal(expr: Expr, other: Expr) -> Expr:
             return date_literal(text) or expr
         if other.type == TIMESTAMP:
             return timestamp_literal(text) or expr
+        if other.type == TIMESTAMPTZ:
+            return zoned_literal(text) or expr
     return expr
 
 
 def shift(expr: Expr, months: int, microseconds: int) -> Expr:
-    """DATE or TIMESTAMP + INTERVAL: a TIMESTAMP."""
-    moment = to_timestamp(expr) if expr.type == DATE else expr
+    """DATE or TIMESTAMP + INTERVAL: a TIMESTAMP, with a time zone where that has one."""
+    moment, type_ = to_timestamp(expr) if expr.type == DATE else expr, TIMESTAMP
+    if expr.type == TIMESTAMPTZ:
+        type_ = TIMESTAMPTZ
     if months:
-        moment = strict("add_months", TIMESTAMP, moment, constant(number(months), INTEGER))
+        moment = strict("add_months", type_, moment, constant(number(months), INTEGER))
     if microseconds:
-        moment = strict("+", TIMESTAMP, moment, constant(number(microseconds), BIGINT))
+        moment = strict("+", type_, moment, constant(number(microseconds), BIGINT))
     return retagged(moment)
 
 
