@@ -14,6 +14,7 @@ from viewlet.algebra.remembered import forget
 from viewlet.algebra.verify import verify
 from viewlet.compiler.catalog import Catalog
 from viewlet.compiler.context import Context
+from viewlet.compiler.narrow import narrow
 from viewlet.compiler.order import order_statements
 from viewlet.compiler.reuse import Reuse
 from viewlet.compiler.search import cheapest_choices, total_cost
@@ -142,7 +143,9 @@ def _root(compilation: Compilation, result: Result) -> Result:
 
     def root(name: str, q: Query, why: str) -> Query:
         compilation.trace.place = name
-        definition = simplify(q, Context(static=compilation.static, counted=compilation.counted), compilation.trace)
+        definition = simplify(
+            narrow(q), Context(static=compilation.static, counted=compilation.counted), compilation.trace
+        )
         if definition == ZERO:
             definition = q  # a view that stays empty still has its columns
         verify(definition, "definition", where=name)
