@@ -15,6 +15,9 @@ QUERIES = {
     "WHERE EXISTS (SELECT 1 FROM s WHERE s.c <= q)",
     "columns_first": "SELECT b AS a, a AS x FROM r WHERE a > 0",
     "before_outer": "SELECT t.d, (SELECT SUM(r.b) AS d FROM r WHERE r.a = t.c HAVING d > 1) AS y FROM t",
+    "in_parentheses": "SELECT x.a, x.b FROM (SELECT DISTINCT (a), ((r.b)) FROM r) x",
+    "a_key_of_another_type": "SELECT CAST(a AS DOUBLE) AS d, a, CAST(a AS DECIMAL(5,1)) AS e, SUM(b) AS z FROM r "
+    "GROUP BY CUBE (a, w)",
     "excluded": "SELECT * EXCLUDE (w) FROM r",
     "replaced": "SELECT * REPLACE (b + 1 AS b) RENAME (a AS z) FROM r",
     "some": "SELECT r.* EXCLUDE (a), s.* EXCLUDE (b, x) FROM r LEFT JOIN s ON r.a = s.b",

@@ -26,6 +26,10 @@ UNSUPPORTED_QUERIES = [
     ("SELECT id FROM bids ORDER BY id ‸LIMIT 2.5", "LIMIT with anything but a whole number"),
     ("SELECT id FROM bids ORDER BY id ‸LIMIT -1", "LIMIT with anything but a whole number"),
     ("SELECT id FROM bids ORDER BY id ‸FETCH FIRST 3 ROWS WITH TIES", "WITH TIES"),
+    (
+        "SELECT count(*) FROM bids GROUP BY CUBE (id, ‸id + 0)",
+        "one value as two keys of grouping sets",
+    ),
     ("SELECT DISTINCT id FROM bids ORDER BY ‸t", "ORDER BY what the rows do not show"),
     ("SELECT id FROM bids UNION ALL SELECT id FROM asks ORDER BY ‸t", "ORDER BY what the rows do not show"),
     ("SELECT id, s FROM bids ORDER BY ‸s COLLATE nocase", "COLLATE"),

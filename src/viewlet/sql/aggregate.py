@@ -35,9 +35,10 @@ class GroupedScope(Scope):
         own = self.own(node)
         if own is None:
             return meant(node, self)
-        if own.expr.term in self.keys.values:
-            return self.keys.values[own.expr.term]
-        raise self._not_grouped(node, own)
+        key = self._key(own.expr)
+        if key is None:
+            raise self._not_grouped(node, own)
+        return key
 
     def known(self, node: exp.Expr) -> Expr | None:
         assert self.base is not None
@@ -46,7 +47,12 @@ class GroupedScope(Scope):
             return None
         if not all(map(self.base.has, columns)):
             return None
-        return self.keys.values.get(expression(node, self.base).term)
+        return self._key(expression(node, self.base))
+
+    def _key(self, wanted: Expr) -> Expr | None:
+        """The key with this value: k and CAST(k AS DOUBLE) are one, of two types."""
+        key = self.keys.values.get(wanted.term)
+        return key and replace(key, type=wanted.type)
 
     def aggregate(self, node: exp.AggFunc, condition: exp.Expr | None = None) -> Expr:
         assert self.grouping is not None

@@ -92,6 +92,7 @@ def _grouping(tree: exp.Select, from_where: Block, items: list[tuple[str, exp.Ex
     translated = [[expression(node, from_where.scope) for node in nodes] for nodes in sets]
     if len(sets) > 1:
         _refuse_constants(session, chain.from_iterable(sets), chain.from_iterable(translated))
+        _refuse_twins(session, chain.from_iterable(sets), chain.from_iterable(translated))
         return expanded(session.names, join(*from_where.factors), translated)
     product, keys, variables = join(*from_where.factors), dict[Term, Expr](), list[str]()
     columns = {key.term.name for key in translated[0] if isinstance(key.term, Var)} & outputs(product)
@@ -118,6 +119,15 @@ def _refuse_constants(session: Session, nodes: Iterable[exp.Expr], keys: Iterabl
         if not free(key.term):
             hint = "group by columns and expressions over them"
             raise session.source.unsupported(node, "a constant among grouping sets", hint)
+
+
+def _refuse_twins(session: Session, nodes: Iterable[exp.Expr], keys: Iterable[Expr]) -> None:
+    """CUBE (a, CAST(a AS DOUBLE)) has four sets, but one term cannot be there and missing."""
+    first: dict[Term, exp.Expr] = {}
+    for node, key in zip((node.unnest() for node in nodes), keys, strict=True):
+        twin = first.setdefault(key.term, node)
+        if twin != node and not (isinstance(twin, exp.Column) and isinstance(node, exp.Column)):
+            raise session.source.unsupported(node, "one value as two keys of grouping sets", "leave one of them out")
 
 
 def _sets(tree: exp.Select, scope: Scope, items: list[tuple[str, exp.Expr]]) -> list[list[exp.Expr]]:
@@ -149,7 +159,7 @@ def written_items(tree: exp.Select, scope: Scope) -> list[Item]:
     """The SELECT items by the names that their query calls them; ``*`` written out."""
     named = (exp.Alias, exp.Column, exp.Star)
     return [
-        Item(name if isinstance(item, named) else "", node)
+        Item(name if isinstance(item.unnest(), named) else "", node)
         for i, item in enumerate(tree.expressions, 1)
         for name, node in _expanded(item, scope, i)
     ]
@@ -176,6 +186,8 @@ def _select_list(tree: exp.Select, scope: Scope) -> list[tuple[str, exp.Expr]]:
 def _expanded(item: exp.Expr, scope: Scope, place: int) -> list[tuple[str, exp.Expr]]:
     if isinstance(item, exp.Alias):
         return [(item.alias.lower(), item.this)]
+    if isinstance(item.unnest(), exp.Column):
+        item = item.unnest()  # (a) is called a
     star = item.this if isinstance(item, exp.Column) else item
     if isinstance(star, exp.Star):
         return star_items(item, star, scope)
