@@ -208,13 +208,22 @@ STATIC: Mapping[SuiteName, Mapping[str, Sequence[Row]]] = MappingProxyType(
     }
 )
 _UNIQUE = frozenset({"auction", "person"})  # relations whose first column is a key
-_WEIGHTS = {"lineitem": 4, "orders": 2, "partsupp": 2, "lineorder": 5, "bid": 5}  # others: 1
+_FACTS = ("store_sales", "catalog_sales", "web_sales", "store_returns", "catalog_returns", "web_returns", "inventory")
+_WEIGHTS = {  # others: 1
+    "lineitem": 4, "orders": 2, "partsupp": 2, "lineorder": 5, "bid": 5, **dict.fromkeys(_FACTS, 4)
+}  # fmt: skip
 
 
 def events(name: SuiteName, seed: int, count: int, *, live: int = 12) -> Iterator[Event]:
     """Inserts, deletes and updates; each relation grows to about ``live`` rows times its weight. Rows may repeat."""
-    rng, pools = Random(seed), _POOLS[name]
     relations = [r for r in compile(suite(name).schema).relations if not r.static]
+    return stream(relations, _POOLS[name], Random(seed), count, live)
+
+
+def stream(
+    relations: Sequence[Relation], pools: Mapping[str, Pool], rng: Random, count: int, live: int
+) -> Iterator[Event]:
+    """:func:`events` of some relations."""
     weights = [_WEIGHTS.get(r.name, 1) for r in relations]
     held: dict[str, list[Row]] = {r.name: [] for r in relations}
     for _ in range(count):
