@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -180,8 +181,25 @@ def table(result: Result, rows: Iterable[tuple[Any, ...]]) -> pa.Table:
     """Rows of Python values, already checked against the types, as a table with the view's types."""
     target = schema(result)
     columns = list(zip(*rows, strict=True)) or [()] * len(target)
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, target, strict=True)]
+    cells = [written(values, c.type) for values, c in zip(columns, result.columns, strict=True)]
+    arrays = [pa.array(values, field.type) for values, field in zip(cells, target, strict=True)]
     return pa.Table.from_arrays(arrays, schema=target)
+
+
+def written(values: Sequence[Any], type_: Type) -> Sequence[Any]:
+    """Python values as Arrow takes them: a UUID is a text there."""
+    if type_.element is not None and type_.element.uuid:
+        return [None if v is None else written(v, type_.element) for v in values]
+    return [None if v is None else str(v) for v in values] if type_.uuid else values
+
+
+def listed(result: Result, table: pa.Table) -> list[tuple[Any, ...]]:
+    """The rows of a table with the view's schema, as Python values; the opposite of :func:`written`."""
+    columns = [column.to_pylist() for column in table.columns]
+    for place, column in enumerate(result.columns):
+        if column.type.uuid:
+            columns[place] = [None if v is None else UUID(v) for v in columns[place]]
+    return list(zip(*columns, strict=True))
 
 
 def from_struct(result: Result, rows: Any) -> pa.Table:

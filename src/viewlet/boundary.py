@@ -6,6 +6,7 @@ import datetime as dt
 import math
 import numbers
 import re
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation
 from fractions import Fraction
@@ -164,6 +165,8 @@ def _timestamp(value: object, type_: Type) -> Cell:
 
 
 def _varchar(value: object, type_: Type) -> Cell:
+    if type_.uuid:
+        return _uuid(value, type_)
     if not isinstance(value, str):
         raise _expected("a str", value, type_)
     try:
@@ -171,6 +174,15 @@ def _varchar(value: object, type_: Type) -> Cell:
     except UnicodeEncodeError:
         raise UnfitError(f"{value!r} is not valid Unicode") from None
     return str(value)
+
+
+def _uuid(value: object, type_: Type) -> str:
+    if not isinstance(value, (str, uuid.UUID)):
+        raise _expected("a uuid.UUID or its text", value, type_)
+    try:
+        return str(uuid.UUID(str(value)))
+    except ValueError:
+        raise UnfitError(f"{value!r} is no UUID") from None
 
 
 def _is_int(value: object) -> bool:
@@ -265,6 +277,7 @@ def encoder(relation: Relation) -> Encoder:
     Its code is written out for the relation's columns, since it runs once for every event.
     """
     scope: dict[str, Any] = {"date": dt.date, "datetime": dt.datetime, "Decimal": Decimal, "inf": math.inf}
+    scope |= {"UUID": uuid.UUID}
     scope |= {"NAMES": {c.name for c in relation.columns}, "MIDNIGHT": MIDNIGHT, "MICROSECOND": MICROSECOND}
     tests, cells = [], []
     for i, column in enumerate(relation.columns):
@@ -313,6 +326,8 @@ def _fast_column(v: str, type_: Type, scope: dict[str, Any]) -> tuple[str, str]:
             return f"type({v}) is date", f"{v}.toordinal() - {EPOCH.toordinal()}"
         case "TIMESTAMP":
             return f"type({v}) is datetime and {v}.tzinfo is None", f"({v} - MIDNIGHT) // MICROSECOND"
+        case "VARCHAR" if type_.uuid:
+            return f"type({v}) is UUID", f"str({v})"
         case "VARCHAR":
             return f"type({v}) is str and {v}.isascii()", v
         case "LIST":
@@ -373,6 +388,6 @@ _FROM_SCALAR: dict[Kind, Callable[[Any, Type], Any]] = {
     "DECIMAL": _scaled,
     "DATE": lambda v, t: EPOCH + dt.timedelta(days=v),
     "TIMESTAMP": lambda v, t: (ZONED_MIDNIGHT if t.zoned else MIDNIGHT) + dt.timedelta(microseconds=v),
-    "VARCHAR": lambda v, t: v,
+    "VARCHAR": lambda v, t: uuid.UUID(v) if t.uuid else v,
     "LIST": _listed,
 }

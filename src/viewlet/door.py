@@ -113,7 +113,7 @@ class Door:
         columns = [self.given.columns[i] for i in self._read]
         values = list(zip(*read, strict=True)) or [()] * len(columns)
         arrays = [
-            pa.array([value_of(cell, c.type) for cell in cells], arrow.arrow_type(c.type))
+            pa.array(arrow.written([value_of(cell, c.type) for cell in cells], c.type), arrow.arrow_type(c.type))
             for c, cells in zip(columns, values, strict=True)
         ]
         return pa.Table.from_arrays(arrays, [c.name for c in columns])

@@ -35,7 +35,8 @@ BITS = SIGNED | UNSIGNED
 class Type:
     """A SQL type; ``precision`` and ``scale`` only for DECIMAL, ``element`` only for LIST, which views alone have.
 
-    ``zoned``: a TIMESTAMP WITH TIME ZONE, which is held as the TIMESTAMP of the same moment in UTC.
+    ``zoned``: a TIMESTAMP WITH TIME ZONE, which is held as the TIMESTAMP of the same moment in UTC. ``uuid``: a UUID,
+    which is held as its text in small letters, and goes by that.
     """
 
     kind: TypeName
@@ -43,8 +44,11 @@ class Type:
     scale: int = 0
     element: Type | None = None
     zoned: bool = False
+    uuid: bool = False
 
     def __str__(self) -> str:
+        if self.uuid:
+            return "UUID"
         if self.zoned:
             return f"{self.kind} WITH TIME ZONE"
         if self.element is not None:
@@ -62,7 +66,7 @@ class Type:
 
 BOOLEAN, INTEGER, BIGINT, DOUBLE = Type("BOOLEAN"), Type("INTEGER"), Type("BIGINT"), Type("DOUBLE")
 DATE, TIMESTAMP, VARCHAR = Type("DATE"), Type("TIMESTAMP"), Type("VARCHAR")
-TIMESTAMPTZ = Type("TIMESTAMP", zoned=True)
+TIMESTAMPTZ, UUID = Type("TIMESTAMP", zoned=True), Type("VARCHAR", uuid=True)
 
 
 def list_of(element: Type) -> Type:

@@ -144,7 +144,7 @@ class View:
         None on other engines, and where some row cannot be shown, which need not be the one asked for.
         """
         if not result.is_cut and (row := self._engine.result_row(self.name, key)) is not None:
-            return _listed(arrow.from_struct(result, row))
+            return arrow.listed(result, arrow.from_struct(result, row))
         try:
             table = self._native()
         except OutOfRangeError:
@@ -153,10 +153,11 @@ class View:
             return None
         for place, column in enumerate(result.columns):
             if column.term.text in key and table.num_rows:
-                value = pa.scalar(to_python(self.name, column, key[column.term.text]), table.schema.field(place).type)
+                (known,) = arrow.written([to_python(self.name, column, key[column.term.text])], column.type)
+                value = pa.scalar(known, table.schema.field(place).type)
                 cells = table.column(place)
                 table = table.filter(pc.equal(cells, value) if value.is_valid else pc.is_null(cells))
-        return _listed(table)
+        return arrow.listed(result, table)
 
     def _key_scalar(self, column: ResultColumn, value: object) -> Scalar:
         try:
@@ -215,18 +216,20 @@ class View:
 
     def _rows(self) -> list[Row]:
         table = self._native()
-        return list(self._repeated()) if table is None else _listed(table)
+        return list(self._repeated()) if table is None else arrow.listed(self._result, table)
 
     def _first(self, n: int) -> list[Row]:
         table = self._native()
-        return list(islice(self._repeated(), n)) if table is None else _listed(table.slice(0, n))
+        return list(islice(self._repeated(), n)) if table is None else arrow.listed(self._result, table.slice(0, n))
 
     def _repeated(self) -> Iterator[Row]:
         return (row for weight, row in _weighed(self._result, self._engine.read) for _ in range(weight))
 
     def _weights(self) -> Counter[Row]:
         table = self._native()
-        return weights(self._result, self._engine.read) if table is None else _counted((1, r) for r in _listed(table))
+        if table is None:
+            return weights(self._result, self._engine.read)
+        return _counted((1, row) for row in arrow.listed(self._result, table))
 
     def _count(self) -> int:
         """Without the rows themselves, where each entry of a map is a row or some."""
@@ -239,10 +242,6 @@ class View:
         except OutOfRangeError:
             table = None
         return row_count(result, engine.read) if table is None else int(table.num_rows)
-
-
-def _listed(table: pa.Table) -> list[Row]:
-    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
 def _html_row(tag: str, cells: tuple[Any, ...]) -> str:

@@ -142,7 +142,6 @@ REFUSED = {
     "UBIGINT": "DECIMAL(20,0)",
     "HUGEINT": "DECIMAL(38,0)",
     "REAL": "DOUBLE",
-    "UUID": "VARCHAR",
     "BLOB": "VARCHAR",
     "TIME": "seconds",
     "INTERVAL": "BIGINT",

@@ -34,7 +34,7 @@ from viewlet.program.trigger import (
     Statement,
     Trigger,
 )
-from viewlet.schema import TIMESTAMPTZ, Column, Relation, Type, TypeName, decimal, list_of
+from viewlet.schema import TIMESTAMPTZ, UUID, Column, Relation, Type, TypeName, decimal, list_of
 
 T = TypeVar("T")
 
@@ -242,6 +242,8 @@ class ProgramReader(Reader):
         return self.label(), self.type(), not self.take("NOT", "NULL")
 
     def type(self) -> Type:
+        if self.take("UUID"):
+            return list_of(UUID) if self.take("[", "]") else UUID
         for kind in get_args(TypeName):
             if self.take(kind):
                 plain = decimal(*self.listed(self.whole, "(", ")")) if kind == "DECIMAL" else Type(kind)

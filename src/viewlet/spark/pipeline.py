@@ -111,6 +111,8 @@ def _refuse_what_needs_one_process(translation: Translation) -> None:
     types = [(f"{r.name}.{c.name}", c.type) for r in translation.script.relations for c in r.columns]
     types += [(f"{r.name}.{c.name}", c.type) for r in translation.script.results for c in r.columns]
     for name, type_ in types:
+        if type_.uuid:
+            raise Error(f"{name} is a UUID: on Spark declare VARCHAR, and give all of them in one form")
         if type_.zoned:
             raise Error(f"{name} is a {type_}: on Spark declare TIMESTAMP, and give the moments of UTC")
         if type_.is_integer and type_ not in (INTEGER, BIGINT):

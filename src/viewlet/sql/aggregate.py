@@ -11,7 +11,7 @@ from viewlet.algebra.query import Compare, Value
 from viewlet.algebra.terms import NULL, ONE_TERM, ZERO_TERM, Term, Var, op
 from viewlet.errors import SqlError
 from viewlet.program.trigger import End
-from viewlet.schema import BIGINT, BOOLEAN, DOUBLE, INTEGER, VARCHAR, Type
+from viewlet.schema import BIGINT, BOOLEAN, DOUBLE, INTEGER, Type
 from viewlet.sql.aliases import meant
 from viewlet.sql.expr import Expr, an, constant, divide, holds, loose, merge, negation, rounded, variable
 from viewlet.sql.expression import RULES, boolean, expression, translates
@@ -354,7 +354,7 @@ def extreme(end: End, argument: Expr, grouping: Grouping) -> Expr:
         return argument  # a group has one
     if type_ == BOOLEAN:
         value = _boolean_extreme(end, argument, grouping)
-    elif grouping.at_top or type_ == VARCHAR:
+    elif grouping.at_top or type_.kind == "VARCHAR":
         return variable(grouping.pick(end, argument, name), type_, not filled)
     else:
         value = Var(grouping.extreme(end, argument, name))

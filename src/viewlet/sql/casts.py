@@ -7,7 +7,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from viewlet.algebra.functions.calendar import MICROSECONDS_PER_DAY
-from viewlet.algebra.terms import NULL, Term, number, op, string
+from viewlet.algebra.terms import NULL, Const, Term, number, op, string
 from viewlet.errors import shortened
 from viewlet.schema import BIGINT, BITS, BOOLEAN, DATE, DOUBLE, INTEGER, SIGNED, TIMESTAMP, VARCHAR, Type
 from viewlet.sql.ddl import data_type
@@ -28,6 +28,7 @@ from viewlet.sql.types import (
     shown,
     timestamp_literal,
     to_double,
+    uuid_literal,
     zoned_literal,
 )
 
@@ -88,6 +89,8 @@ class _Cast:
         self.inner, self.given, self.target = inner, inner.type, target
 
     def converted(self) -> Expr:
+        if self.target.uuid or self.given.uuid:
+            return self.of_uuid()
         match _sort(self.given), _sort(self.target):
             case _, "VARCHAR":
                 return self.shown()
@@ -111,6 +114,20 @@ class _Cast:
         raise self.scope.session.source.error(
             self.node, message, "use a function: year(d), epoch(t), make_date(y, m, d)"
         )
+
+    def of_uuid(self) -> Expr:
+        """Only texts are cast to one and from one; of those that are no constants it is not known what they hold."""
+        if self.target == VARCHAR:
+            return replace(self.inner, type=VARCHAR)
+        if self.given != VARCHAR:
+            message, hint = f"no {self.given} can be cast to {self.target}", "cast to VARCHAR, or from it"
+            raise self.scope.session.source.error(self.node, message, hint)
+        text = self.inner.term.value if isinstance(self.inner.term, Const) else None
+        literal = uuid_literal(text) if isinstance(text, str) else None
+        if literal is None:
+            hint = "declare the column as a UUID: its values are read when they come"
+            raise self.scope.session.source.unsupported(self.node, "a cast from VARCHAR to UUID", hint)
+        return literal
 
     def call(self, name: str, type_: Type, *args: Expr) -> Expr:
         return call(self.node, self.scope, f"{self.attempt}{name}", type_, *args)
@@ -155,6 +172,8 @@ class _Cast:
 
     def shown(self) -> Expr:
         match self.given.kind:
+            case "VARCHAR":
+                return replace(self.inner, type=VARCHAR)
             case "BOOLEAN":
                 return self.chosen(string("true"), string("false"))
             case "DATE":

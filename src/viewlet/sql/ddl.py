@@ -21,6 +21,7 @@ from viewlet.schema import (
     INTEGER,
     TIMESTAMP,
     TIMESTAMPTZ,
+    UUID,
     VARCHAR,
     Column,
     Relation,
@@ -46,6 +47,7 @@ _TYPES = {
     exp.DType.TIMESTAMP: TIMESTAMP,
     exp.DType.TIMESTAMPNTZ: TIMESTAMP,
     exp.DType.TIMESTAMPTZ: TIMESTAMPTZ,
+    exp.DType.UUID: UUID,
     exp.DType.VARCHAR: VARCHAR,
     exp.DType.TEXT: VARCHAR,
     exp.DType.CHAR: VARCHAR,
@@ -62,7 +64,6 @@ _NEAREST = {
     exp.DType.UBIGINT: "use DECIMAL(20,0)",
     exp.DType.INT128: "use BIGINT or DECIMAL(38,0)",
     exp.DType.UINT128: "use DECIMAL(38,0)",
-    exp.DType.UUID: "use VARCHAR, and write every one alike: in lower case, with its hyphens",
     exp.DType.ENUM: "use VARCHAR; a table of the values with their numbers gives them an order",
     exp.DType.TIME: "use INTEGER, the seconds since midnight, or a TIMESTAMP",
     exp.DType.TIMETZ: "use TIMESTAMP and store UTC",
@@ -79,8 +80,8 @@ _NEAREST = {
 }
 _LAYOUT = (exp.PartitionedByProperty, exp.ClusteredByProperty, exp.SchemaCommentProperty)  # nothing of the rows
 _ALL_TYPES = (
-    "the types are BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, DOUBLE, DECIMAL(p,s), DATE, TIMESTAMP, TIMESTAMPTZ "
-    "and VARCHAR"
+    "the types are BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, DOUBLE, DECIMAL(p,s), DATE, TIMESTAMP, TIMESTAMPTZ, "
+    "VARCHAR and UUID"
 )
 
 

@@ -13,7 +13,7 @@ from viewlet.algebra.functions.numbers import MOST_PLACES
 from viewlet.algebra.query import Compare
 from viewlet.algebra.terms import NULL, ZERO_TERM, Const, op
 from viewlet.algebra.terms import number as constant_number
-from viewlet.schema import BIGINT, DOUBLE, INTEGER, SIGNED, UNSIGNED, VARCHAR, Type, decimal
+from viewlet.schema import BIGINT, DOUBLE, INTEGER, SIGNED, UNSIGNED, Type, decimal
 from viewlet.sql.expr import Expr, an, constant, divide, loose, rounded, strict
 from viewlet.sql.expression import boolean, expression, refuse_rounding, translates, unified
 from viewlet.sql.functions import call, number, whole_constant
@@ -263,7 +263,7 @@ def _extreme(node: exp.Expr, scope: Scope) -> Expr:
     parts, type_ = unified(node, scope, [expression(n, scope) for n in (node.this, *node.expressions)])
     if type_ is None:
         return constant(NULL, None)
-    suffix = "_text" if type_ == VARCHAR else ""
+    suffix = "_text" if type_.kind == "VARCHAR" else ""
     return _tournament(f"{node.key}{suffix}", type_, [rounded(p) if type_ == DOUBLE else p for p in parts])
 
 

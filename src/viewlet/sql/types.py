@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -12,7 +13,7 @@ from functools import reduce
 from typing import cast
 
 from viewlet.algebra.functions.calendar import EPOCH, MICROSECONDS_PER_DAY
-from viewlet.algebra.terms import Const, Op, Term, date, nearest_double, number, timestamp
+from viewlet.algebra.terms import Const, Op, Term, date, nearest_double, number, string, timestamp
 from viewlet.program.limits import unscaled_range
 from viewlet.schema import (
     BIGINT,
@@ -24,6 +25,7 @@ from viewlet.schema import (
     TIMESTAMP,
     TIMESTAMPTZ,
     UNSIGNED,
+    UUID,
     VARCHAR,
     Type,
     TypeName,
@@ -197,6 +199,13 @@ def timestamp_literal(text: str) -> Expr | None:
     return constant(timestamp((moment - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)), TIMESTAMP)
 
 
+def uuid_literal(text: str) -> Expr | None:
+    try:
+        return constant(string(str(uuid.UUID(text))), UUID)
+    except ValueError:
+        return None
+
+
 _OFFSET = re.compile(r"(.*?)\s*(Z|[-+]\d{2}(?::\d{2})?)", re.ASCII)
 
 
@@ -270,6 +279,8 @@ def comparable(left: Expr, right: Expr) -> tuple[Expr, Expr] | None:
             return moment, day
         case a, b if DOUBLE in (a, b) and a.is_numeric and b.is_numeric:
             return _as_doubles(left, right)
+        case a, b if a.uuid != b.uuid:
+            return None
         case a, b if a.kind == b.kind or (a.is_numeric and b.is_numeric):
             return left, right
     return None
@@ -320,6 +331,8 @@ def _read_literal(expr: Expr, other: Expr) -> Expr:
             return timestamp_literal(text) or expr
         if other.type == TIMESTAMPTZ:
             return zoned_literal(text) or expr
+        if other.type == UUID:
+            return uuid_literal(text) or expr
     return expr
 
 

@@ -53,10 +53,10 @@ def table(type_: str, name: str, entries: list[str]) -> list[str]:
 
 
 def column(name: str, f: Field, struct: str, type_: Type | None) -> str:
-    """``type_`` is None for a column of a key, which only takes cells."""
+    """``type_`` is None for a column of a key, which only takes cells. So does a UUID: its text may have many forms."""
     scale = f.kind.scale if isinstance(f.kind, Exact) else 0
     places = f"{type_.precision if type_ else 0}, {scale}, offsetof({struct}, {f.name})"
-    sql = f", Sql::{type_.kind}" if type_ else ""
+    sql = f", Sql::{type_.kind}" if type_ and not type_.uuid else ""
     return f"{{{quoted(name)}, {cell_of(f.kind)}, {flag(f.nullable)}, {places}{sql}}}"
 
 
