@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import pyarrow as pa
+
 from viewlet.compiler.script import compile_script
 from viewlet.compiler.strategy import StrategyName
-from viewlet.database import DEFAULT_ENGINE, ENGINES, Database, EngineName
+from viewlet.database import DEFAULT_ENGINE, ENGINES, WORTH_WAITING, Database, EngineName
 from viewlet.durable.directory import Directory
+from viewlet.engines.native.bridge import SpoiledError
+from viewlet.engines.native.engine import NativeEngine, compile_program
 from viewlet.errors import Error, StorageError
-from viewlet.ledger import Ledger
+from viewlet.ledger import CHUNK, Blob, Ledger, stored_blobs, table_blobs
+from viewlet.program.kinds import Unfit
+from viewlet.program.trigger import Program
 from viewlet.recovery import Functions, Replay
-from viewlet.schema import Dialect
+from viewlet.schema import Dialect, Relation
+from viewlet.session import Session
 
 Durability = Literal["none", "process", "machine"]
 WORTH_A_SNAPSHOT = 1 << 25  # bytes of log, which are read in less than a second
@@ -43,8 +52,18 @@ class StoredDatabase(Database):
     def _restore(self, replay: Replay) -> None:
         self._translation = replay.translation
         program = compile_script(replay.translation.script, self._strategy)
-        self._session = self._session_for(program, replay.tables())
+        large = self._tiered and replay.rows >= WORTH_WAITING
+        session = self._natively(program, replay) if large else None
+        self._session = session or self._session_for(program, replay.tables())
         self._compile_natively()
+
+    def _natively(self, program: Program, replay: Replay) -> Session | None:
+        """Rows go from the files to the native program as they are; None where only exact numbers hold the sums."""
+        try:
+            compiled = compile_program(program)
+            return None if compiled is None else replay.session(compiled, self._subscriptions)
+        except (Unfit, SpoiledError):
+            return None
 
     # -- updates -------------------------------------------------------------------------------------------------------
 
@@ -86,7 +105,7 @@ class StoredDatabase(Database):
 
     def _checkpoint(self) -> None:
         session = self._running
-        self._ledger.snapshot(session.program.relations, session.engine.table)
+        self._ledger.snapshot(blob for relation in session.program.relations for blob in _blobs(session, relation))
         self._least = WORTH_A_SNAPSHOT
 
     def sync(self) -> None:
@@ -99,6 +118,18 @@ class StoredDatabase(Database):
             super().close()
             self._subscriptions.tell_first(None)
             self._ledger.close()
+
+
+def _blobs(session: Session, relation: Relation) -> Iterator[Blob]:
+    engine = session.engine
+    shown = engine.state.stored(relation.name, CHUNK) if isinstance(engine, NativeEngine) else iter(())
+    first = next(shown, None)
+    if first is None:
+        yield from table_blobs(relation, engine.table(relation.name))
+        return
+    for rows in chain((first,), shown):
+        assert rows is not None, "a type is beyond Arrow for all rows or for none"
+        yield from stored_blobs(relation, pa.array(rows))
 
 
 def connect(

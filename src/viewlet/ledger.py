@@ -14,11 +14,10 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
 from decimal import Context, Decimal
-from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -29,7 +28,7 @@ from viewlet.boundary import Encoder, encoder, to_key
 from viewlet.durable.directory import Directory
 from viewlet.keys import Event
 from viewlet.program.encoding import Row, Stored
-from viewlet.schema import BITS, Column, Relation, Type
+from viewlet.schema import Column, Relation, Type
 
 OPS = {"+": 1, "-": -1}
 FEW = 32  # rows that are smaller and faster as JSON
@@ -50,6 +49,28 @@ class Script:
         return {"script": self.text, "functions": self.functions}
 
 
+@dataclass(frozen=True)
+class Shape:
+    """What is made once for all rows of a relation."""
+
+    relation: Relation
+    encode: Encoder
+    schema: pa.Schema  # of the columns that users give
+    head: bytes  # of a stream of Arrow IPC with this schema
+    name: bytes  # in JSON
+
+    @staticmethod
+    def of(relation: Relation) -> Shape:
+        schema = schema_of(relation)
+        return Shape(relation, encoder(relation), schema, bytes(schema.serialize()), json.dumps(relation.name).encode())
+
+    def payload(self, times: int, rows: pa.RecordBatch) -> list[Any]:
+        """Of a record that has these rows: what :func:`payload` makes of them, in less time."""
+        body = rows.serialize()
+        line = b'{"rows":[[%s,%d,%d]]}\n' % (self.name, times, len(self.head) + body.size)
+        return [line, self.head, body]
+
+
 class Ledger:
     """Tells a directory's log what an update did, when it is done and before anybody is told."""
 
@@ -57,7 +78,7 @@ class Ledger:
         """``scripts`` are those that were noted already."""
         self._directory = directory
         self._scripts = [(0, script) for script in scripts]  # and where each begins in the log
-        self._encoders: dict[str, tuple[Relation, Encoder]] = {}
+        self._shapes: dict[str, Shape] = {}
 
     @property
     def size(self) -> int:
@@ -85,19 +106,25 @@ class Ledger:
         """Rows that an engine took, in any form that users have."""
         batch = plain_batch(relation.as_given, rows) if len(rows) > FEW else None
         if batch is None:
-            encode = self._encoder(relation)
+            encode = self._shape(relation).encode
             cells = (encode(row) or to_key(relation, row, number) for number, row in enumerate(rows))
             self.events({relation.name: relation}, [(relation.name, row, times) for row in cells])
         else:
-            self._append({}, [(relation.name, times, batch)])
+            self._directory.appender.append(self._shape(relation).payload(times, batch))
+
+    def shown(self, relation: Relation, times: int, rows: Any) -> None:
+        """The same as Arrow, from the native engine, which put a column in front."""
+        shape = self._shape(relation)
+        self._directory.appender.append(shape.payload(times, _without_times(shape.schema, pa.array(rows))))
 
     def batch(self, relation: Relation, times: int, rows: pa.RecordBatch) -> None:
         """The same as an Arrow batch."""
-        batch = fitted_batch(relation.as_given, rows)
+        shape = self._shape(relation)
+        batch = rows if rows.schema.equals(shape.schema) else fitted_batch(relation.as_given, rows)
         if batch is None:
             self.rows(relation, times, list(arrow.rows(rows, relation.name)))
         else:
-            self._append({}, [(relation.name, times, batch)])
+            self._directory.appender.append(shape.payload(times, batch))
 
     def mixed(self, relations: Mapping[str, Relation], events: Iterable[tuple[Any, Any, Any]]) -> None:
         """Events (times, relation, row) that an engine took; relations may go by their numbers."""
@@ -106,7 +133,7 @@ class Ledger:
         for number, (op, name, row) in enumerate(events):
             relation = relations[names[name] if isinstance(name, int) else name]
             times = OPS[op] if isinstance(op, str) else int(op)
-            taken.append((relation.name, self._encoder(relation)(row) or to_key(relation, row, number), times))
+            taken.append((relation.name, self._shape(relation).encode(row) or to_key(relation, row, number), times))
         self.events(relations, taken)
 
     def define(
@@ -119,23 +146,22 @@ class Ledger:
     def _append(self, line: Mapping[str, Any], blobs: Sequence[Blob]) -> None:
         self._directory.appender.append(payload(line, blobs))
 
-    def _encoder(self, relation: Relation) -> Encoder:
-        known = self._encoders.get(relation.name)
-        if known is None or known[0] is not relation:
-            known = self._encoders[relation.name] = relation, encoder(relation)
-        return known[1]
+    def _shape(self, relation: Relation) -> Shape:
+        known = self._shapes.get(relation.name)
+        if known is None or known.relation is not relation:
+            known = self._shapes[relation.name] = Shape.of(relation)
+        return known
 
     # -- snapshots -----------------------------------------------------------------------------------------------------
 
-    def snapshot(self, relations: Iterable[Relation], table: Callable[[str], Mapping[Row, int]]) -> None:
+    def snapshot(self, rows: Iterable[Blob]) -> None:
         """All scripts and all rows, in place of the log so far."""
         draft = self._directory.next_snapshot()
         try:
             for script in self.scripts:
                 draft.append(payload(script.line, []))
-            for relation in relations:
-                for blob in table_blobs(relation, table(relation.name)):
-                    draft.append(payload({}, [blob]))
+            for blob in rows:
+                draft.append(payload({}, [blob]))
             self._directory.take(draft)
         except BaseException:
             draft.give_up()
@@ -158,17 +184,11 @@ def payload(line: Mapping[str, Any], blobs: Sequence[Blob]) -> list[Any]:
     """The buffers of a record's payload."""
     buffers, lengths = list[Any](), []
     for name, times, batch in blobs:
-        schema, rows = _schema_bytes(batch.schema), batch.serialize()
-        lengths.append([name, times, len(schema) + rows.size])
-        buffers += [schema, memoryview(rows)]
+        head, body = batch.schema.serialize(), batch.serialize()
+        lengths.append([name, times, head.size + body.size])
+        buffers += [head, body]
     whole = {**line, "rows": lengths} if blobs else line
     return [json.dumps(whole, separators=(",", ":")).encode() + b"\n", *buffers]
-
-
-@lru_cache(1024)
-def _schema_bytes(schema: pa.Schema) -> bytes:
-    """What a stream of Arrow IPC begins with."""
-    return bytes(schema.serialize())
 
 
 # -- rows as Arrow -----------------------------------------------------------------------------------------------------
@@ -194,6 +214,19 @@ def table_blobs(relation: Relation, rows: Mapping[Row, int]) -> Iterator[Blob]:
         same = by_times[times]
         for start in range(0, len(same), CHUNK):
             yield relation.name, times, cells_batch(relation.as_given, same[start : start + CHUNK])
+
+
+def stored_blobs(relation: Relation, rows: pa.StructArray) -> Iterator[Blob]:
+    """Rows of a table as the native engine shows them: behind a column of how often each is there."""
+    often = rows.field(0)
+    for times in sorted(pc.unique(often).to_pylist()):
+        same = rows if pc.min(often).as_py() == pc.max(often).as_py() else rows.filter(pc.equal(often, times))
+        yield relation.name, times, _without_times(schema_of(relation), same)
+
+
+def _without_times(given: pa.Schema, rows: pa.StructArray) -> pa.RecordBatch:
+    """Only the columns that users give."""
+    return pa.RecordBatch.from_arrays(rows.flatten()[1 : 1 + len(given)], schema=given)
 
 
 def cells_batch(relation: Relation, rows: Sequence[Row]) -> pa.RecordBatch:
@@ -231,35 +264,20 @@ def _cells(type_: Type, column: pa.Array) -> list[Stored]:
         case "TIMESTAMP":
             return list(column.cast(pa.int64()).to_pylist())
         case "DOUBLE":
-            return [math.nan if v != v else v for v in column.to_pylist()]
+            return [None if v is None else math.nan if v != v else v + 0.0 for v in column.to_pylist()]
     return list(column.to_pylist())
 
 
-PLAIN: dict[str, frozenset[type]] = {
-    "BOOLEAN": frozenset({bool}),
-    **{kind: frozenset({int}) for kind in BITS},
-    "DOUBLE": frozenset({float}),
-    "DECIMAL": frozenset({Decimal}),
-    "DATE": frozenset({date}),
-    "TIMESTAMP": frozenset({datetime}),
-    "VARCHAR": frozenset({str}),
-}
-NOTHING = frozenset({type(None)})
-
-
 def plain_batch(relation: Relation, rows: Sequence[Any]) -> pa.RecordBatch | None:
-    """Tuples of exactly the types meant, which an engine took; None for all others. They may be wider, behind."""
+    """Tuples that an engine took, if Arrow takes all values as well, as the same; they may be wider, behind."""
     if set(map(type, rows)) != {tuple}:
         return None
-    columns = list(zip(*rows, strict=True))
-    arrays = []
-    for column, values in zip(relation.columns, columns, strict=False):
-        if not set(map(type, values)) <= PLAIN[column.type.kind] | NOTHING:
-            return None
-        try:
-            arrays.append(pa.array(values, arrow.arrow_type(column.type)))
-        except pa.ArrowException:
-            return None
+    width = len(rows[0])
+    values = list(chain.from_iterable(rows))
+    try:
+        arrays = [pa.array(values[i::width], arrow.arrow_type(c.type)) for i, c in enumerate(relation.columns)]
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return None
     return pa.RecordBatch.from_arrays(arrays, schema=schema_of(relation))
 
 

@@ -9,15 +9,19 @@ from typing import Any
 
 import pyarrow as pa
 
+from viewlet import arrow
+from viewlet.changes import Subscriptions
 from viewlet.database import BETWEEN_SCRIPTS
 from viewlet.door import with_derived
 from viewlet.duck import is_function
+from viewlet.engines.native.bridge import Cells
+from viewlet.engines.native.engine import MOST_COPIES, Compiled
 from viewlet.errors import CorruptError, Error, SqlError, refusing_depth
 from viewlet.keys import one_nan
 from viewlet.ledger import Script, batch_cells
 from viewlet.program.encoding import Row
-from viewlet.schema import Dialect
-from viewlet.session import Tables
+from viewlet.schema import Dialect, Relation
+from viewlet.session import NativeSession, Tables
 from viewlet.sql.define import Dropped, Moved
 from viewlet.sql.translate import nothing
 
@@ -100,6 +104,20 @@ class Replay:
         given = {relation.name: self._counted(relation.name) for relation in relations}
         return with_derived(given, relations)
 
+    def session(self, compiled: Compiled, subscriptions: Subscriptions) -> NativeSession:
+        """Machine code takes the rows as they lie in the files, each as often as it came or went.
+
+        SpoiledError: a number in between is too large for it, though the last one may not be.
+        """
+        relations = self.translation.script.relations
+        static = [relation for relation in relations if relation.static]
+        tables = with_derived({relation.name: self._counted(relation.name) for relation in static}, static)
+        session = NativeSession(compiled, tables, subscriptions)
+        for relation in relations:
+            for part in () if relation.static else self.parts.get(relation.name, ()):
+                _feed(session, relation, part)
+        return session
+
     def _counted(self, name: str) -> Counter[Row]:
         relation = next(r for r in self.translation.script.relations if r.name == name)
         rows: Counter[Row] = Counter()
@@ -114,6 +132,24 @@ class Replay:
         if any(times < 0 for times in rows.values()):
             raise CorruptError(f"more rows of {name} left than came: a file of the directory is of another time")
         return +rows
+
+
+def _feed(session: NativeSession, relation: Relation, part: Part) -> None:
+    state, door = session.engine.state, session.doors.get(relation.name)
+    if isinstance(part, list):
+        rows = [row for row, _ in part]
+        wide = rows if door is None else door.stored(rows)
+        state.events([(n, relation.name, Cells(row)) for row, (_, n) in zip(wide, part, strict=True)])
+        return
+    times, batch = part
+    batch = batch.rename_columns([column.name for column in relation.given])
+    if door is not None:
+        batch = arrow.batch(door.table(pa.Table.from_batches([batch])), relation.name)
+    for done in range(0, abs(times), MOST_COPIES):
+        n = min(abs(times) - done, MOST_COPIES) * (1 if times > 0 else -1)
+        if not state.arrow_rows(relation.name, n, batch):
+            cells = batch_cells(relation.as_given, batch)
+            state.many(relation.name, n, list(map(Cells, cells if door is None else door.stored(cells))))
 
 
 def _line_end(payload: memoryview) -> int:

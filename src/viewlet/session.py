@@ -12,7 +12,7 @@ from viewlet.changes import Change, Subscriptions
 from viewlet.door import doors, widened_events
 from viewlet.engines.base import Engine
 from viewlet.engines.exact.python.engine import PythonEngine
-from viewlet.engines.native.bridge import Point, SpoiledError
+from viewlet.engines.native.bridge import ArrowRows, Point, SpoiledError
 from viewlet.engines.native.engine import Compiled, NativeEngine
 from viewlet.errors import DataError, Error, OutOfRangeError, at_row, in_short
 from viewlet.keys import Event, Given, Keys
@@ -286,12 +286,25 @@ class NativeSession(Session):
         elif is_one_row(data):
             self._change_one(name, data, times)
         elif not arrow.is_arrow(data) or not self._change_batch(name, data, times):
-            state, rows = self.engine.state, rows_of(data, name)
-            self._do(
-                lambda: state.many(name, times, rows),
-                lambda: state.many(name, -times, rows[::-1]),
-                lambda log: log.rows(self.relations[name], times, rows),
-            )
+            self._change_many(name, rows_of(data, name), times)
+
+    def _change_many(self, name: str, rows: list[Any], times: int) -> None:
+        """Where there is a log, the program gives it the rows as it decoded them."""
+        state, relation, shown = self.engine.state, self.relations[name], list[ArrowRows | None]()
+
+        def change() -> None:
+            if self._subscriptions.log is None:
+                state.many(name, times, rows)
+            else:
+                shown.append(state.many_shown(name, times, rows))
+
+        def note(log: Ledger) -> None:
+            if shown[0] is None:
+                log.rows(relation, times, rows)
+            else:
+                log.shown(relation, times, shown[0])
+
+        self._do(change, lambda: state.many(name, -times, rows[::-1]), note)
 
     def _change_one(self, name: str, row: Any, times: int) -> None:
         """Without the calls of :meth:`_do` where nobody listens: this is the way of every single event."""

@@ -26,18 +26,16 @@ from viewlet.errors import CorruptError, Error
 FORMAT = 1
 MANIFEST = "manifest.json"
 LOCK = "lock"
-OWN = re.compile(r"\.?(log|rows|state)-\d+(\..*)?|\.manifest\.json\..*")
+OWN = re.compile(r"\.?(log|rows)-\d+(\..*)?|\.manifest\.json\..*")
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """``number`` counts the snapshots: the files of each have it in their names. ``state`` may be empty."""
+    """``number`` counts the snapshots: the files of each have it in their names."""
 
     number: int
     dialect: str
     rows_bytes: int = 0
-    state: str = ""
-    state_bytes: int = 0
 
     @property
     def log(self) -> str:
@@ -48,12 +46,8 @@ class Manifest:
         return f"rows-{self.number}"
 
     @property
-    def state_file(self) -> str:
-        return f"state-{self.number}"
-
-    @property
     def files(self) -> frozenset[str]:
-        return frozenset({self.log, self.rows, *([self.state_file] if self.state else [])})
+        return frozenset({self.log, self.rows})
 
     def packed(self) -> bytes:
         body = json.dumps({"format": FORMAT, **asdict(self)}).encode()
@@ -191,21 +185,14 @@ os.register_at_fork(after_in_child=_leave_to_the_parent)
 
 
 class Draft:
-    """A snapshot in the making: rows in records, and perhaps the state of an engine that follows from them."""
+    """A snapshot in the making."""
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
-        self._path, self._manifest = path, replace(manifest, rows_bytes=0, state="", state_bytes=0)
+        self._path, self._manifest = path, manifest
         self._rows = Appender(path / self._manifest.rows, 0)
 
     def append(self, parts: list[Any]) -> None:
         self._rows.append(parts)
-
-    def state_file(self) -> Path:
-        return self._path / self._manifest.state_file
-
-    def with_state(self, name: str, size: int) -> None:
-        """:meth:`state_file` was written; ``name`` says whom it is for."""
-        self._manifest = replace(self._manifest, state=name, state_bytes=size)
 
     def finished(self) -> Manifest:
         self._rows.sync()
@@ -214,7 +201,7 @@ class Draft:
 
     def give_up(self) -> None:
         self._rows.abandon()
-        for name in (self._manifest.rows, self._manifest.log, self._manifest.state_file):
+        for name in (self._manifest.rows, self._manifest.log):
             (self._path / name).unlink(missing_ok=True)
 
 

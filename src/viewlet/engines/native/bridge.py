@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import partial
@@ -21,6 +21,7 @@ Sum = int | tuple[float, float]  # an integer of the view's last place, or hi + 
 Convert = Callable[[int, object, int], Row]  # relation, a row in any form, its number ↦ the row's cells
 Report = tuple[Any, ...] | bool | None  # what went wrong; True: done, and there was an infinity or NaN in it
 Capsule = Any  # a PyCapsule of the Arrow C data interface
+Shown = tuple[Capsule, Capsule] | None  # of rows: None where Arrow cannot hold one
 ArrowChange = Callable[[Capsule, Capsule], Report | str]
 Point = tuple[Journal, int]  # so many updates
 Again = Callable[[], tuple[Callable[[], object], int]]  # what does an update once more, and how many rows it has
@@ -35,12 +36,14 @@ class Module(Protocol):
     def names(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]: ...
     def one(self, state: object, relation: int, times: int, row: object) -> Report: ...
     def many(self, state: object, relation: int, times: int, rows: Sequence[object]) -> Report: ...
+    def many_shown(self, state: object, relation: int, times: int, rows: Sequence[object]) -> tuple[Report, Shown]: ...
     def events(self, state: object, events: Sequence[object]) -> Report: ...
     def arrow_rows(self, state: object, relation: int, times: int, schema: Capsule, array: Capsule) -> Report | str: ...
     def arrow_events(self, state: object, schema: Capsule, array: Capsule) -> Report | str: ...
     def load(self, state: object, relation: int, rows: Sequence[Row], times: int) -> Report: ...
     def count(self, state: object, relation: int, row: Row) -> int: ...
     def table(self, state: object, relation: int) -> list[tuple[Row, int]]: ...
+    def stored(self, state: object, relation: int, place: int, most: int) -> tuple[Shown, int | None]: ...
     def find(self, state: object, view: int, key: Row) -> Sum | None: ...
     def entries(self, state: object, view: int) -> list[tuple[Row, Sum]]: ...
     def put(self, state: object, view: int, key: Row, value: Sum) -> Report: ...
@@ -153,6 +156,13 @@ class NativeState:
         if report or self.journal is not None:
             self._heed(report, lambda number: (relation, rows[number]), lambda: self._rows_again(relation, times, rows))
 
+    def many_shown(self, relation: str, times: int, rows: Sequence[object]) -> ArrowRows | None:
+        """The same; the rows as Arrow, behind a column of how often each came. None where Arrow cannot hold one."""
+        report, shown = self._module.many_shown(self._state, self._relations[relation], times, rows)
+        if report or self.journal is not None:
+            self._heed(report, lambda number: (relation, rows[number]), lambda: self._rows_again(relation, times, rows))
+        return None if shown is None else ArrowRows(*shown)
+
     def events(self, events: Sequence[Any]) -> int | None:
         """The number of an event that is no (op, relation, row) or is for a static table: then nothing was done."""
         report = self._module.events(self._state, events)
@@ -253,6 +263,21 @@ class NativeState:
         if all(column.type.kind != "DOUBLE" for column in self._program.relation(relation).columns):
             return dict(rows)
         return {tuple([math.nan if cell != cell else cell for cell in row]): times for row, times in rows}
+
+    def stored(self, relation: str, most: int) -> Iterator[ArrowRows | None]:
+        """The same as Arrow, ``most`` rows at a time, behind a column of how often each is there.
+
+        None for a row that Arrow cannot hold. No update may come in between.
+        """
+        place: int | None = 0
+        while place is not None:
+            rows, end = self._module.stored(self._state, self._relations[relation], place, most)
+            if rows is None and end is not None and most > 1:
+                most //= 2  # their texts are too long for one array
+                continue
+            place = end
+            if end is not None:
+                yield None if rows is None else ArrowRows(*rows)
 
     # -- views ---------------------------------------------------------------------------------------------------------
 

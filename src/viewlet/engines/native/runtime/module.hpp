@@ -3,7 +3,7 @@
 #include "contents.hpp"
 #include "handover.hpp"
 #include "snapshot.hpp"
-#include "updates.hpp"
+#include "stored.hpp"
 
 namespace viewlet {
 
@@ -79,6 +79,8 @@ inline PyMethodDef METHODS[] = {
     {"arrow_events", arrow_events, METH_FASTCALL, nullptr},
     {"count", count_rows, METH_FASTCALL, nullptr},
     {"table", table, METH_FASTCALL, nullptr},
+    {"many_shown", many_shown, METH_FASTCALL, nullptr},
+    {"stored", stored, METH_FASTCALL, nullptr},
     {"load", load, METH_FASTCALL, nullptr},
     {"find", find, METH_FASTCALL, nullptr},
     {"entries", entries, METH_FASTCALL, nullptr},

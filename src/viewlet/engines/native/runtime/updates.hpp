@@ -39,6 +39,15 @@ inline PyObject* one(PyObject*, Arguments arguments, Py_ssize_t count) {
     return add_event(*call.state, *relation, times, arguments[3], 0) ? run(*call.state) : nullptr;
 }
 
+// Of each row of a list or tuple. False with an exception set where one cannot be taken.
+inline bool add_events(State& state, const RelationInfo& relation, i64 times, PyObject* given) {
+    if (!Sequence::takes(given)) return PyErr_Format(PyExc_TypeError, "many takes a list or tuple of rows"), false;
+    Sequence rows{given};
+    for (Py_ssize_t i = 0, size = rows.size(); i < size; ++i)
+        if (!add_event(state, relation, times, rows[i], i)) return false;
+    return true;
+}
+
 // many(state, relation, times, rows)
 inline PyObject* many(PyObject*, Arguments arguments, Py_ssize_t count) {
     Call call(arguments, count, 4);
@@ -46,11 +55,7 @@ inline PyObject* many(PyObject*, Arguments arguments, Py_ssize_t count) {
     const RelationInfo* relation = call ? call.relation(1) : nullptr;
     if (!relation || !call.times(2, times)) return nullptr;
     if (!relation->fire) return static_report(0);
-    if (!Sequence::takes(arguments[3])) return PyErr_Format(PyExc_TypeError, "many takes a list or tuple of rows");
-    Sequence rows{arguments[3]};
-    for (Py_ssize_t i = 0, size = rows.size(); i < size; ++i)
-        if (!add_event(*call.state, *relation, times, rows[i], i)) return nullptr;
-    return run(*call.state);
+    return add_events(*call.state, *relation, times, arguments[3]) ? run(*call.state) : nullptr;
 }
 
 // "+", "-" or an int; false where it is something else.

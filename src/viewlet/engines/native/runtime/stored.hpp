@@ -1,0 +1,88 @@
+// The rows of base tables, and those of an update, as Arrow: what a durable database writes down.
+#pragma once
+#include "updates.hpp"
+
+namespace viewlet {
+
+// The columns of a relation as Arrow shows them, behind one that says how often each row is there.
+struct Shown {
+    ResultColumn* columns;
+    u32 width;
+    bool whole{true};  // every column has a type that Arrow knows
+
+    explicit Shown(const RelationInfo& of)
+        : columns(static_cast<ResultColumn*>(calloc(of.width + 1, sizeof(ResultColumn)))), width(of.width + 1) {
+        columns[0] = {"", Sql::BIGINT, 0, 0, false};
+        for (u32 c = 0; c < of.width; ++c) {
+            const Column& from = of.columns[c];
+            columns[c + 1] = {from.name, from.type, from.precision, from.scale, from.nullable};
+            whole = whole && from.type != Sql::ANY;
+        }
+    }
+    Shown(const Shown&) = delete;
+    ~Shown() { free(columns); }
+};
+
+inline void put_cell(Rows& out, u32 place, const char* row, const Column& column) {
+    if (is_null(row, column)) return out.null(place);
+    switch (column.cell) {
+        case Cell::I64: return out.put(place, fetch<i64>(row, column));
+        case Cell::I128: return out.put(place, fetch<i128>(row, column));
+        case Cell::F64: return out.put(place, fetch<double>(row, column));
+        case Cell::BOOL: return out.put(place, fetch<bool>(row, column));
+        case Cell::TEXT: return out.put(place, fetch<Text>(row, column));
+    }
+}
+
+inline void put_row(Rows& out, const RelationInfo& of, const char* row, i64 times) {
+    out.put(0, times);
+    for (u32 c = 0; c < of.width; ++c) put_cell(out, c + 1, row, of.columns[c]);
+    out.end();
+}
+
+// (schema, array), or None where a value or a type is beyond Arrow.
+inline PyObject* shown_rows(const RelationInfo& of, const Shown& shown, Rows& rows) {
+    return shown.whole && !rows.unfit ? arrow_of({of.name, shown.columns, shown.width}, rows) : none();
+}
+
+// stored(state, relation, place, most) -> ((schema, array) of so many rows behind a place, the last one's place), both
+// None where there are no more
+inline PyObject* stored(PyObject*, Arguments arguments, Py_ssize_t count) {
+    Call call(arguments, count, 4);
+    i64 place, most;
+    const RelationInfo* of = call ? call.relation(1) : nullptr;
+    if (!of || !call.integer(2, place, 0, i64(1) << 32) || !call.integer(3, most, 1, i64(1) << 32)) return nullptr;
+    const MapShape& table = *of->table;
+    if (!table.parts) return tuple_of(none(), none());
+    const Segments& all = table.parts(call.state->program).entries;
+    Shown shown(*of);
+    Rows rows(shown.columns, shown.width, call.state->texts());
+    u32 last = 0;
+    for (u32 id = place ? all.after(u32(place)) : all.first(); id && rows.length < most; id = all.after(id)) {
+        auto* entry = static_cast<const char*>(all.address(id, table.entry_size));
+        i64 times = reinterpret_cast<const Times*>(entry + table.values_offset)->times;
+        put_row(rows, *of, entry + table.key_offset, times);
+        last = id;
+    }
+    return tuple_of(last ? shown_rows(*of, shown, rows) : none(), last ? PyLong_FromLongLong(last) : none());
+}
+
+// many_shown(state, relation, times, rows) -> (what many() returns, (schema, array) of the rows or None)
+inline PyObject* many_shown(PyObject*, Arguments arguments, Py_ssize_t count) {
+    Call call(arguments, count, 4);
+    i64 times;
+    const RelationInfo* relation = call ? call.relation(1) : nullptr;
+    if (!relation || !call.times(2, times)) return nullptr;
+    if (!relation->fire) return tuple_of(static_report(0), none());
+    if (!add_events(*call.state, *relation, times, arguments[3])) return nullptr;
+    Ref report{run_batch(*call.state)};
+    if (!report) return nullptr;
+    Shown shown(*relation);
+    Rows rows(shown.columns, shown.width, call.state->texts());
+    for (const Event& event : call.state->batch) put_row(rows, *relation, event.row, times);
+    PyObject* arrow = shown_rows(*relation, shown, rows);
+    forget_texts(*call.state);
+    return tuple_of(report.give(), arrow);
+}
+
+}  // namespace viewlet
