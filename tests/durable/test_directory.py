@@ -120,19 +120,22 @@ def test_a_forked_process_has_no_part_in_it(tmp_path: Path) -> None:
 import os, viewlet
 db = viewlet.connect({str(tmp_path)!r}, engine="interpreter")
 db.execute("CREATE STREAM s (n BIGINT)")
-read, write = os.pipe()
+(read, write), (tried, told) = os.pipe(), os.pipe()
 if os.fork() == 0:
+    os.close(write)
     try:
         db.insert("s", (1,))
     except viewlet.StorageError as error:
         print(error, flush=True)
+    os.write(told, b".")
     os.read(read, 1)
     os._exit(0)
+os.read(tried, 1)
 db.insert("s", (2,))
 db.close()
 again = viewlet.connect({str(tmp_path)!r}, engine="interpreter")
 print(again.engine.table("s"), flush=True)
-os.write(write, b".")
+os.close(write)
 os.wait()
 """
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
