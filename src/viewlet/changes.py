@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from threading import get_ident
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -68,8 +68,7 @@ class Subscriptions:
         self._rows: dict[str, Counter[Row]] = {}  # of the views whose rows are compared
         self._takes_notes = False
         self._waiting: deque[tuple[Subscription, Change]] = deque()
-        self.teller: int | None = None
-        """The thread that calls back now."""
+        self._telling = Lock()
         self.log: Ledger | None = None
 
     # -- the log -------------------------------------------------------------------------------------------------------
@@ -161,27 +160,30 @@ class Subscriptions:
         self._count()
 
     def publish(self, looks: Mapping[str, Look]) -> None:
-        """Tell every listener. A callback that updates the database itself is told of that after all of this.
-
-        The update is in. So a callback that raises is none of its caller's business, nor of the other listeners'.
-        """
+        """The update is in: note what its listeners are to be told."""
         for view, look in looks.items():
             for change in look.changes:
                 self._waiting.extend((subscription, change) for subscription in self.listening[view])
             if look.rows is not None:
                 self._rows[view] = look.rows
-        if self.teller is not None:
-            return
-        self.teller = get_ident()
-        try:
-            self._tell()
-        except BaseException:  # Ctrl-C or an exit: the others hear first; another one is not kept waiting
-            self._tell()
-            raise
-        finally:
-            self.teller = None
+
+    def tell(self) -> None:
+        """Tell every listener, outside the turn of the update: a callback may use the database like any other code.
+
+        A callback that updates the database itself is told of that after all of this. While one thread tells, it tells
+        what others have published, too.
+        """
+        while self._waiting and self._telling.acquire(blocking=False):
+            try:
+                self._tell()
+            except BaseException:  # Ctrl-C or an exit: the others hear first; another one is not kept waiting
+                self._tell()
+                raise
+            finally:
+                self._telling.release()
 
     def _tell(self) -> None:
+        """The updates are in. So a callback that raises is none of their business, nor of the other listeners'."""
         while self._waiting:
             subscription, change = self._waiting.popleft()
             if subscription.ended:
@@ -197,22 +199,3 @@ def differences(before: Counter[Row], after: Counter[Row]) -> list[Change]:
     went = [(after[row] - n, row) for row, n in before.items() if after[row] < n]
     came = [(n - before[row], row) for row, n in after.items() if before[row] < n]
     return went + came
-
-
-class Changes:
-    """An iterator of ``(weight, row)``, made by :meth:`View.changes`.
-
-    It stops when no change is waiting, and goes on when it is iterated again. ``close()`` ends it.
-    """
-
-    def __init__(self, subscribe: Callable[[Callback], Callable[[], None]]) -> None:
-        self._waiting: deque[Change] = deque()
-        self.close = subscribe(self._waiting.append)
-
-    def __iter__(self) -> Iterator[Change]:
-        return self
-
-    def __next__(self) -> Change:
-        if not self._waiting:
-            raise StopIteration
-        return self._waiting.popleft()

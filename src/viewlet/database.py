@@ -69,7 +69,8 @@ class Database:
     """Streams, static tables and views, in memory. :func:`connect` makes one.
 
     Every update is checked whole before it changes anything: a refused update leaves the database as it was. One thread
-    at a time may call a database; another thread gets an :class:`Error`. As a context manager it closes itself.
+    at a time may write: another one gets an :class:`Error`. Any number of threads may read. Each sees the database
+    between two updates, and waits for the one in flight at most. As a context manager it closes itself.
     """
 
     def __init__(
@@ -85,8 +86,9 @@ class Database:
         self._translation = nothing(dialect)
         self._subscriptions = Subscriptions(self)
         self._watched = UNWATCHED  # what the native program was asked to tell
-        self._turn = Turn(self._subscriptions)
-        self._free = self._turn.free
+        self._turn = Turn(self._subscriptions.tell)
+        self._turn.hurried |= {Database.insert.__code__, Database.delete.__code__}
+        self._free, self._line = self._turn.free, self._turn.line
         self._build: NativeBuild | None = None
         self._updating = False
         self._bench = Workbench()
@@ -102,7 +104,7 @@ class Database:
         These are CREATE, DROP and ALTER … RENAME, and INSERT, UPDATE, DELETE and TRUNCATE. A new view starts from the
         rows that its tables hold. A script with an error changes nothing, whichever statement of it is wrong.
         """
-        with self._turn.taken():
+        with self._turn.writing():
             self._execute(script_text(script))
 
     def _execute(self, script: str) -> None:
@@ -307,7 +309,7 @@ class Database:
     @property
     def engine(self) -> Engine:
         """The engine of this moment, for measuring: ``db.engine.memory()`` lists the maps of the native one."""
-        with self._turn.taken():
+        with self._turn.reading():
             return self._fresh().engine
 
     def explain(self, view: str | None = None) -> Explanation:
@@ -335,7 +337,10 @@ class Database:
         try:
             free.pop()
         except IndexError:
-            free = self._turn.again()
+            self._turn.wait(writes=True)
+        except KeyboardInterrupt:
+            self._turn.mend()
+            raise
         try:
             if self._build is None:
                 (self._session or self._running).change(relation, rows, 1)
@@ -343,6 +348,10 @@ class Database:
                 self._meanwhile(rows, lambda session, rows: session.change(relation, rows, 1))
         finally:
             free.append(None)
+            if self._line:
+                self._turn.call_next()
+        if self._subscriptions.anybody:
+            self._subscriptions.tell()
 
     def delete(self, relation: str, rows: Any) -> None:
         """Delete one row or many, given in the same forms as to :meth:`insert`.
@@ -356,7 +365,10 @@ class Database:
         try:
             free.pop()
         except IndexError:
-            free = self._turn.again()
+            self._turn.wait(writes=True)
+        except KeyboardInterrupt:
+            self._turn.mend()
+            raise
         try:
             if self._build is None:
                 (self._session or self._running).change(relation, rows, -1)
@@ -364,6 +376,10 @@ class Database:
                 self._meanwhile(rows, lambda session, rows: session.change(relation, rows, -1))
         finally:
             free.append(None)
+            if self._line:
+                self._turn.call_next()
+        if self._subscriptions.anybody:
+            self._subscriptions.tell()
 
     def upsert(self, relation: str, rows: Any) -> None:
         """Insert rows, given as to :meth:`insert`, in place of those that have the same PRIMARY KEY.
@@ -372,7 +388,7 @@ class Database:
         its row. A stream or table without a PRIMARY KEY raises :class:`DataError`.
         """
         rows = self._settled(relation, rows)
-        with self._turn.taken():
+        with self._turn.writing():
             if self._build is None:
                 self._running.upsert(relation, rows)
             else:
@@ -386,7 +402,7 @@ class Database:
         struct column for each relation.
         """
         events = arrow.settled(events, "events")
-        with self._turn.taken():
+        with self._turn.writing():
             if self._build is None:
                 self._running.apply(events)
             else:
@@ -431,7 +447,7 @@ class Database:
 
         ``(+n, row)`` says that the view holds the row n times too often, ``(-n, row)`` that n are missing.
         """
-        with self._turn.taken():
+        with self._turn.reading():
             return self._verify(name)
 
     def _verify(self, name: str) -> list[Change]:
@@ -445,20 +461,24 @@ class Database:
 
     def subscribe(self, view: str, callback: Callable[[Change], object]) -> Callable[[], None]:
         """Call back with each ``(weight, row)`` by which a view changes; see :meth:`View.subscribe`."""
+        with self._turn.reading():
+            return self._subscribe(view, callback)
+
+    def _subscribe(self, view: str, callback: Callable[[Change], object]) -> Callable[[], None]:
         self._result(self.program.results, view)
-        with self._turn.taken():
-            end = self._subscriptions.add(view, callback)
-            try:
-                self._listen()
-            except BaseException:
-                end()
-                raise
+        end = self._subscriptions.add(view, callback)
+        try:
+            self._listen()
+        except BaseException:
+            end()
+            raise
 
         def ended() -> None:
-            end()
-            with suppress(Error), self._turn.taken():  # else the next who listens or defines sees to it
-                self._compile_natively()
-                self._subscriptions.settle()
+            with self._turn.reading():
+                end()
+                if self._session is not None:
+                    self._compile_natively()
+                    self._subscriptions.settle()
 
         return ended
 

@@ -92,7 +92,7 @@ class StoredDatabase(Database):
     def _tidy(self) -> None:
         """A snapshot is due when the log is as long as the last one, so a row is written twice on average."""
         if self._ledger.size >= self._least and self._ledger.outgrown >= 0:
-            with self._turn.taken():
+            with self._turn.writing():
                 try:
                     self._checkpoint()
                 except StorageError as error:
@@ -100,7 +100,7 @@ class StoredDatabase(Database):
                     warnings.warn(f"no snapshot was made, and the log goes on: {error}", stacklevel=3)
 
     def checkpoint(self) -> None:
-        with self._turn.taken():
+        with self._turn.writing():
             self._checkpoint()
 
     def _checkpoint(self) -> None:
@@ -109,7 +109,7 @@ class StoredDatabase(Database):
         self._least = WORTH_A_SNAPSHOT
 
     def sync(self) -> None:
-        with self._turn.taken():
+        with self._turn.writing():
             self._running  # noqa: B018  it must not be closed
             self._ledger.sync()
 

@@ -269,18 +269,23 @@ class NativeSession(Session):
         del self._start  # it would hold on to the engine before
         self._point: Point | None = None  # before the update
         self._tellers: dict[str, Teller] = {}
+        self._one = self.engine.state.one
         plain = (r.name for r in relations if not r.static and not r.derived)
         self._streams = frozenset(name for name in plain if name not in self.keys)
         self._keyed = frozenset(r.name for r in relations if not r.static and r.name in self.keys)
 
     def change(self, name: str, data: Any, times: int) -> None:
         if type(data) is tuple and data and type(data[0]) not in NESTED and name in self._streams:
-            self._change_one(name, data, times)
-            return
+            if self._subscriptions.anybody:
+                return self._change_one(name, data, times)
+            try:  # as there, without another call: this is the way of every single event
+                return self._one(name, times, data)
+            except SpoiledError as error:
+                self.engine.recover(error)
         if name in self.doors:
             data = self.doors[name].widened(data)
         if name in self._keyed and type(data) is tuple and self._change_one_keyed(name, data, times):
-            return
+            return None
         if self.relation(name).static or name in self.keys:
             self._change_checked(name, data, times)
         elif is_one_row(data):
@@ -307,7 +312,7 @@ class NativeSession(Session):
         self._do(change, lambda: state.many(name, -times, rows[::-1]), note)
 
     def _change_one(self, name: str, row: Any, times: int) -> None:
-        """Without the calls of :meth:`_do` where nobody listens: this is the way of every single event."""
+        """Without the calls of :meth:`_do` where nobody listens."""
         state = self.engine.state
         if self._subscriptions.anybody:
             self._do(

@@ -1,44 +1,133 @@
-"""One thread at a time is inside a database: a second one is refused, so that nothing it does can be lost."""
+"""One thread at a time is inside a database. Readers wait for their turn; a second writer is refused."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from threading import get_ident
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from threading import Lock, get_ident
+from types import CodeType
 
-from viewlet.changes import Subscriptions
 from viewlet.errors import Error
+
+TWO_WRITERS = (
+    "the database is in use by another thread, which writes; nothing was done. One thread at a time may write, any "
+    "number may read: let your writers share a lock, or send their rows to one by a queue"
+)
+OWN_CALL = "the database is in use by the call that this one comes from; nothing was done"
 
 
 class Turn:
     """Whose turn it is: ``free`` holds one token, or none while somebody is inside.
 
-    ``pop`` takes it and ``append`` gives it back; both are atomic, and together cost a third of a lock's 120 ns.
+    ``pop`` takes it and ``append`` gives it back; both are atomic, and together cost a third of a lock. So a writer of
+    single rows leaves no name: whoever has to wait looks closer. Readers say that they come before they take the token.
+    One that somebody waits for is passed on in line: a writer who never pauses keeps no reader out.
     """
 
-    def __init__(self, subscriptions: Subscriptions) -> None:
-        """A callback runs inside the turn of its thread, and may call the database again."""
+    def __init__(self, afterwards: Callable[[], None]) -> None:
+        """``afterwards`` is called when an update is over, outside its turn."""
         self.free: list[None] = [None]
-        self._subscriptions = subscriptions
+        self.line: deque[Lock] = deque()
+        self.hurried: set[CodeType] = set()
+        """The functions that take the token themselves; see :meth:`wait`."""
+        self._afterwards = afterwards
+        self._readers: list[None] = []  # one for each that is inside or wants to be
+        self._visits = 0  # of readers, until now
+        self._thread = 0  # that is inside, unless by a hurried function
 
-    def again(self) -> list[None]:
-        """After a ``pop`` from nothing: where a callback puts the token it did not get. Anybody else is refused."""
-        if self._subscriptions.teller != get_ident():
-            raise Error(
-                "the database is in use by another thread, or by the call that this one comes from; nothing was done. "
-                "It is for one thread at a time: let your threads share a lock, or send their rows to one by a queue"
-            )
-        return []
+    # -- taking it -----------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def taken(self) -> Iterator[None]:
-        """For calls that are not counted in nanoseconds."""
-        free = self.free
+    def writing(self) -> Iterator[None]:
+        """For updates that are not counted in nanoseconds."""
+        with self._inside(writes=True):
+            yield
+        self._afterwards()
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        self._readers.append(None)
         try:
-            free.pop()
+            with self._inside(writes=False):
+                self._visits += 1
+                yield
+        finally:
+            self._readers.pop()
+
+    @contextmanager
+    def _inside(self, *, writes: bool) -> Iterator[None]:
+        try:
+            self.free.pop()
         except IndexError:
-            free = self.again()
+            self.wait(writes=writes)
+        except KeyboardInterrupt:
+            self.mend()
+            raise
         try:
+            self._thread = get_ident()
             yield
         finally:
-            free.append(None)
+            self._thread = 0
+            self.give_back()
+
+    def give_back(self) -> None:
+        self.free.append(None)
+        if self.line:
+            self.call_next()
+
+    # -- somebody is inside --------------------------------------------------------------------------------------------
+
+    def wait(self, *, writes: bool) -> None:
+        """After a ``pop`` from nothing: wait for the token, or be refused. When this returns, the token is taken."""
+        if self._is_own_call():
+            raise Error(OWN_CALL)
+        while writes and not self._readers:
+            visits = self._visits
+            with suppress(IndexError):
+                return self.free.pop()  # a reader has left meanwhile
+            if not self._readers and visits == self._visits:
+                raise Error(TWO_WRITERS)
+        mine = Lock()
+        mine.acquire()
+        self.line.append(mine)
+        self.call_next()  # the one inside may have left before there was a line
+        try:
+            mine.acquire()
+        except BaseException:
+            self._step_out(mine)
+            raise
+
+    def call_next(self) -> None:
+        """Pass the token to the first in line, unless somebody is inside: they see the line when they leave."""
+        while self.line:
+            try:
+                self.free.pop()
+            except IndexError:
+                return None
+            with suppress(IndexError):
+                return self.line.popleft().release()
+            self.free.append(None)
+
+    def _step_out(self, mine: Lock) -> None:
+        try:
+            self.line.remove(mine)
+        except ValueError:  # the token had been passed on already
+            self.give_back()
+
+    def _is_own_call(self) -> bool:
+        """Whether this thread is inside itself: a function that an update calls must not use the database."""
+        if self._thread == get_ident():
+            return True
+        frame = sys._getframe(2).f_back
+        while frame is not None:
+            if frame.f_code in self.hurried and getattr(frame.f_locals.get("self"), "_turn", None) is self:
+                return True
+            frame = frame.f_back
+        return False
+
+    def mend(self) -> None:
+        """Ctrl-C came between taking the token and knowing it: where nobody has it, it is given back."""
+        if not self.free and not self._thread and not self._readers:
+            self.give_back()

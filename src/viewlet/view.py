@@ -16,7 +16,8 @@ from viewlet.algebra.evaluate import Reader
 from viewlet.algebra.query import View as Read
 from viewlet.algebra.terms import Scalar
 from viewlet.boundary import UnfitError, to_python, to_python_row, to_scalar
-from viewlet.changes import Change, Changes, Row
+from viewlet.changes import Change, Row
+from viewlet.changing import MOST_WAITING, Changes
 from viewlet.engines.base import Engine
 from viewlet.engines.ordering import shown_count
 from viewlet.engines.results import key_columns, result_rows, row_count
@@ -54,6 +55,7 @@ class Owner(Protocol):
     @property
     def program(self) -> Program: ...
     def subscribe(self, view: str, callback: Callable[[Change], object]) -> Callable[[], None]: ...
+    def _subscribe(self, view: str, callback: Callable[[Change], object]) -> Callable[[], None]: ...
     def _fresh(self) -> Session: ...
 
 
@@ -81,12 +83,12 @@ class View:
 
     def rows(self) -> list[Row]:
         """All rows as tuples. A row that is there n times is listed n times. A LIST is a list."""
-        with self._database._turn.taken():
+        with self._database._turn.reading():
             return self._rows()
 
     def arrow(self) -> pa.Table:
         """All rows as an Arrow table. The native engine hands its columns over without a copy."""
-        with self._database._turn.taken():
+        with self._database._turn.reading():
             table = self._native()
             return arrow.table(self._result, self._rows()) if table is None else table
 
@@ -102,7 +104,7 @@ class View:
 
     def weights(self) -> Counter[Row]:
         """Each row, and how often it is there. A LIST is a tuple."""
-        with self._database._turn.taken():
+        with self._database._turn.reading():
             return self._weights()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -125,7 +127,7 @@ class View:
         if missing := [name for name in columns if name not in keys]:
             raise Error(f"{self.name}.get needs the whole key: {', '.join(missing)} is missing")
         key = {columns[name].term.text: self._key_scalar(columns[name], value) for name, value in keys.items()}
-        with self._database._turn.taken():
+        with self._database._turn.reading():
             rows = self._group(result, key)
         if len(rows) > 1:
             raise Error(f"{self.name} does not show all of its key: {len(rows)} rows have these values")
@@ -175,18 +177,24 @@ class View:
         """
         return self._database.subscribe(self.name, callback)
 
-    def changes(self) -> Changes:
+    def changes(self, *, snapshot: bool = False, most: int = MOST_WAITING) -> Changes:
         """The changes from now on, as an iterator of ``(weight, row)``.
 
-        A loop over it ends when no change is waiting. The next loop goes on from there.
+        A loop over it ends when no change is waiting. The next loop goes on from there. ``async for`` waits for the
+        next change instead. With ``snapshot=True`` the rows that are there now come first, each with how often it is
+        there, and then every change since: no gap, and nothing twice. ``most`` bounds how many changes may wait.
         """
-        return Changes(self.subscribe)
+        changes = Changes(self.name, most)
+        with self._database._turn.reading():
+            there = self._weights().items() if snapshot else ()
+            changes.start(((n, row) for row, n in there), lambda put: self._database._subscribe(self.name, put))
+        return changes
 
     # -- how it shows itself -------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         """The number of rows. It is known even if some row holds a value that can no longer be shown."""
-        with self._database._turn.taken():
+        with self._database._turn.reading():
             return self._count()
 
     def __repr__(self) -> str:
@@ -195,7 +203,7 @@ class View:
     def _repr_html_(self) -> str:
         head = _html_row("th", self.columns)
         try:
-            with self._database._turn.taken():
+            with self._database._turn.reading():
                 rows, count = self._first(SHOWN_ROWS), self._count()
         except OutOfRangeError as error:
             return f"<table><caption>{html.escape(str(error))}</caption><thead>{head}</thead></table>"

@@ -14,7 +14,7 @@ from typing import Any, get_args
 import viewlet
 import viewlet.spark
 import viewlet.spark.sinks
-from viewlet.changes import Changes
+from viewlet.changing import Changes
 from viewlet.check import Finding
 from viewlet.compilation import Dialect
 from viewlet.compiler.strategy import StrategyName

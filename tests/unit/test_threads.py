@@ -1,10 +1,11 @@
-"""One thread at a time is inside a database; another one is refused, and nothing is lost or spoiled."""
+"""One thread writes and any number read. A second writer is refused, and nothing is lost or spoiled."""
 
 from __future__ import annotations
 
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -54,14 +55,15 @@ def in_a_thread(work: Callable[[], object]) -> BaseException | None:
     return raised[0] if raised else None
 
 
-CALLS: dict[str, Callable[[Database], object]] = {
+WRITES: dict[str, Callable[[Database], object]] = {
     "insert": lambda db: db.insert("r", (9, 9)),
     "insert many": lambda db: db.insert("r", [(9, 9), (9, 9)]),
     "delete": lambda db: db.delete("r", (1, 1)),
     "apply": lambda db: db.apply([("+", "r", (9, 9))]),
     "execute": lambda db: db.execute("CREATE STREAM other (a BIGINT);"),
+}
+READS: dict[str, Callable[[Database], object]] = {
     "verify": lambda db: db.verify("s"),
-    "subscribe": lambda db: db.view("s").subscribe(print),
     "engine": lambda db: db.engine,
     "tier": lambda db: db.tier,
     "rows": lambda db: db.view("s").rows(),
@@ -71,25 +73,104 @@ CALLS: dict[str, Callable[[Database], object]] = {
     "weights": lambda db: db.view("s").weights(),
     "len": lambda db: len(db.view("s")),
     "html": lambda db: db.view("s")._repr_html_(),
+    "subscribe": lambda db: db.view("s").subscribe(print)(),
 }
 
 
-def test_a_second_thread_is_refused_while_the_first_is_inside(db: Database) -> None:
-    """The first is in the middle of an insert: its subscriber is being told."""
-    refused: dict[str, BaseException | None] = {}
+def test_beside_an_update_writers_are_refused_and_readers_wait(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The update in flight lasts until everybody has asked."""
+    inside, over = threading.Event(), threading.Event()
+    session = db._running
+    change = session.change
 
-    def told(change: object) -> None:
-        end()  # once
-        refused.update({name: in_a_thread(lambda call=call: call(db)) for name, call in CALLS.items()})
+    def slow(*given: Any) -> None:
+        inside.set()
+        assert over.wait(30)
+        change(*given)
 
-    end = db.view("total").subscribe(told)
-    db.insert("r", (1, 1))
-    assert refused.keys() == CALLS.keys()
+    monkeypatch.setattr(session, "change", slow)
+    writer = threading.Thread(target=lambda: db.insert("r", (1, 1)))
+    writer.start()
+    assert inside.wait(30)
+    refused = {name: in_a_thread(lambda call=call: call(db)) for name, call in WRITES.items()}
+    answers: dict[str, BaseException | None] = {}
+    readers = [
+        threading.Thread(target=lambda n=name, c=call: answers.update({n: in_a_thread(lambda: c(db))}))
+        for name, call in READS.items()
+    ]
+    for reader in readers:
+        reader.start()
+    assert not answers
+    over.set()
+    for thread in (writer, *readers):
+        thread.join(30)
     for name, error in refused.items():
         assert isinstance(error, viewlet.Error), name
         assert REFUSAL in str(error)
+    assert answers == dict.fromkeys(READS)
     assert db.view("s").rows() == [(1, 1, 1)]
-    assert db.verify("s") == []
+
+
+@pytest.mark.usefixtures("switching")
+def test_readers_see_the_states_between_updates_while_one_thread_writes(db: Database) -> None:
+    """Each batch has ten rows: no reader sees a part of one, none meets an error, none sees an earlier state again."""
+    seen: list[list[int]] = [[] for _ in range(8)]
+    failures, ended = list[BaseException](), threading.Event()
+
+    def read(mine: list[int]) -> None:
+        try:
+            while not ended.is_set() or not mine:
+                rows = db.view("s").rows()
+                assert all(v == n for _, v, n in rows)
+                mine.append(sum(n for _, _, n in rows))
+        except BaseException as error:
+            failures.append(error)
+
+    readers = [threading.Thread(target=read, args=(mine,)) for mine in seen]
+    for reader in readers:
+        reader.start()
+    for i in range(150):
+        db.insert("r", [(j % 7, 1) for j in range(i, i + 10)])
+        db.insert("r", (8, 1))
+        db.delete("r", (8, 1))
+    ended.set()
+    for reader in readers:
+        reader.join(60)
+    assert failures == []
+    assert db.view("total").rows() == [(1500,)]
+    for mine in seen:
+        assert [n // 10 for n in mine] == sorted(n // 10 for n in mine)
+        assert {n % 10 for n in mine} <= {0, 1}, "one for the row that comes and goes"
+
+
+def test_a_function_that_an_update_calls_must_not_use_the_database() -> None:
+    """It would wait for itself."""
+    db = viewlet.connect(engine="python")
+    raised: list[viewlet.Error] = []
+
+    def nosy(value: int) -> int:
+        for call in (lambda: db.view("v").rows(), lambda: db.insert("r", (2,))):
+            try:
+                call()
+            except viewlet.Error as error:
+                raised.append(error)
+        return value
+
+    db.create_function("nosy", nosy, ["BIGINT"], "BIGINT")
+    db.execute("CREATE STREAM r (a BIGINT); CREATE MATERIALIZED VIEW v AS SELECT nosy(a) AS b FROM r")
+    db.insert("r", (1,))
+    db.apply([("+", "r", (3,))])
+    assert len(raised) >= 4
+    assert all("the call that this one comes from" in str(error) for error in raised)
+    assert sorted(db.view("v").rows()) == [(1,), (3,)]
+
+
+def test_a_callback_may_wait_for_a_reader(db: Database) -> None:
+    """Callbacks come when the update is over: whatever they do, it is like any other code."""
+    read: list[object] = []
+    db.view("total").subscribe(lambda change: read.append(in_a_thread(lambda: db.view("s").rows())))
+    db.insert("r", (1, 1))
+    assert read == [None, None]
 
 
 @pytest.mark.usefixtures("switching")

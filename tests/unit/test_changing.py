@@ -1,0 +1,77 @@
+"""The changes of a view as iterators: with a snapshot first, awaited, bounded."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+import viewlet
+from viewlet import Database
+
+SCRIPT = "CREATE STREAM r (k BIGINT, v BIGINT); CREATE MATERIALIZED VIEW s AS SELECT k, sum(v) AS v FROM r GROUP BY k"
+
+
+@pytest.fixture
+def db() -> Iterator[Database]:
+    with viewlet.connect(engine="python") as database:
+        database.execute(SCRIPT)
+        yield database
+
+
+def test_a_snapshot_and_the_changes_since_are_the_view(db: Database) -> None:
+    """While another thread writes: no gap, nothing twice."""
+    writer = threading.Thread(target=lambda: [db.insert("r", (i % 5, i)) for i in range(2000)])
+    db.insert("r", [(1, 1), (1, 2), (9, 0)])
+    writer.start()
+    changes = db.view("s").changes(snapshot=True)
+    writer.join()
+    rows: Counter[tuple[object, ...]] = Counter()
+    for weight, row in changes:
+        rows[row] += weight
+    assert +rows == db.view("s").weights()
+    assert len(+rows) == 6
+
+
+def test_changes_are_awaited(db: Database) -> None:
+    async def first(count: int) -> list[object]:
+        changes = db.view("s").changes(snapshot=True)
+        asyncio.get_running_loop().run_in_executor(None, write)
+        seen = []
+        async for change in changes:
+            seen.append(change)
+            if len(seen) == count:
+                changes.close()
+        return seen
+
+    def write() -> None:
+        for i in range(3):
+            db.insert("r", (7, i))
+
+    assert asyncio.run(first(5)) == [(1, (7, 0)), (-1, (7, 0)), (1, (7, 1)), (-1, (7, 1)), (1, (7, 3))]
+
+
+def test_who_reads_too_slowly_is_told_and_can_start_again(db: Database) -> None:
+    changes = db.view("s").changes(most=3)
+    for i in range(4):
+        db.insert("r", (i, 1))
+    with pytest.raises(viewlet.Error, match=r"more than 3 changes of view s were waiting.*snapshot=True"):
+        next(changes)
+    db.insert("r", (9, 9))
+    assert dict(row for _, row in db.view("s").changes(snapshot=True)) == {0: 1, 1: 1, 2: 1, 3: 1, 9: 9}
+
+
+def test_a_closed_one_ends(db: Database) -> None:
+    changes = db.view("s").changes()
+    db.insert("r", (1, 1))
+    changes.close()
+    db.insert("r", (2, 2))
+    assert list(changes) == [(1, (1, 1))]
+
+    async def rest() -> list[object]:
+        return [change async for change in changes]
+
+    assert asyncio.run(rest()) == []
