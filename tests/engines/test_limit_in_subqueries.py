@@ -1,4 +1,4 @@
-"""LIMIT and OFFSET in subqueries, ranks between two numbers and dense_rank: as DuckDB has them, after every event.
+"""LIMIT and OFFSET in subqueries, ranks between two numbers, dense_rank, ranks as columns: as DuckDB has them.
 
 Where rows tie, the referee's query says which one comes first: the one with the lesser columns.
 """
@@ -31,6 +31,12 @@ VIEWS = {
     "dense": "SELECT k, s FROM r QUALIFY dense_rank() OVER (PARTITION BY k ORDER BY a DESC) <= 2",
     "middle": "SELECT k, s FROM r QUALIFY rank() OVER (ORDER BY a) BETWEEN 2 AND 4",
     "second": "SELECT k, s, a FROM r QUALIFY row_number() OVER (PARTITION BY k ORDER BY a, s) = 2",
+    "numbered": "SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY k ORDER BY a DESC, s) AS n FROM r)"
+    " WHERE n <= 3",
+    "shown_rank": "SELECT rank() OVER (ORDER BY a) AS n, s, k FROM r QUALIFY n <= 4",
+    "shown_dense": "SELECT k, dense_rank() OVER (PARTITION BY k ORDER BY s) AS n, a FROM r QUALIFY n BETWEEN 2 AND 3",
+    "of_numbers": "SELECT n, sum(a) AS s FROM (SELECT a, row_number() OVER (ORDER BY a, s) AS n FROM r) t"
+    " WHERE n <= 4 AND n <> 2 GROUP BY n",
     "over_a_view": "SELECT s, count(*) AS n FROM top GROUP BY s",
 }
 OPEN = {"any_two": "SELECT * FROM (SELECT s, a FROM r WHERE k = 1 LIMIT 2) t"}
@@ -68,6 +74,7 @@ def test_as_duckdb() -> None:
         ("SELECT k FROM (SELECT * FROM r ORDER BY 1 LIMIT 2) t", "ORDER BY 1 in a subquery with LIMIT"),
         ("SELECT k FROM (SELECT k, a FROM r ORDER BY ALL DESC LIMIT 2) t", "ORDER BY ALL DESC in a subquery"),
         ("SELECT k FROM (SELECT k, count(*) AS n FROM r GROUP BY ALL ORDER BY a LIMIT 2) t", "this ORDER BY of a"),
+        ("SELECT k, row_number() OVER (ORDER BY a) AS n FROM r QUALIFY n <= 65", "a column of more than 64 rows"),
         ("SELECT (SELECT b FROM q LIMIT 2) AS b FROM r", "a scalar subquery that may have several rows"),
     ],
 )

@@ -15,6 +15,7 @@ from viewlet.sql.expr import holds, merge, rounded, variable
 from viewlet.sql.expression import boolean
 from viewlet.sql.grouping import aggregate_factors, bound
 from viewlet.sql.joins import is_comma, joined
+from viewlet.sql.numbered import split_number
 from viewlet.sql.outer_join import Rows, without_rejected
 from viewlet.sql.parse import Statement
 from viewlet.sql.scope import CommonTable, Field, Names, Scope, Session
@@ -73,7 +74,9 @@ def is_distinct(tree: exp.Select) -> bool:
 
 
 def _select(tree: exp.Select, scope: Scope) -> Table:
-    tree, condition = split_qualify(tree)
+    (tree, condition), number = split_qualify(tree), None
+    if condition is not None:
+        tree, condition, number = split_number(tree, condition)
     from_where = block(tree, scope)
     if is_aggregating(tree):
         rows = _grouped_table(aggregation(tree, from_where), scope.session.names)
@@ -82,7 +85,7 @@ def _select(tree: exp.Select, scope: Scope) -> Table:
         rows = Table(merge([from_where.factors, *(c.expr.binds for c in columns)]), tuple(map(_settled, columns)))
         if condition is not None:
             seen = replace(from_where, scope=seeing(from_where.scope, aliases_of(tree)))
-            rows = Table(*first_rows(condition, seen, columns, scope.session.names))
+            rows = Table(*first_rows(condition, seen, columns, scope.session.names, number))
     return rows.distinct(scope.session.names) if is_distinct(tree) else rows
 
 

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from viewlet.algebra.query import Bind, Compare, Exists, Query, Value, inputs, join, outputs, rename, sum_
-from viewlet.algebra.terms import FALSE, TRUE, ZERO_TERM, Const, Term, Var, number, op
+from viewlet.algebra.query import Bind, Compare, Exists, Query, Value, inputs, join, outputs, rename, sum_, union
+from viewlet.algebra.terms import FALSE, ONE_TERM, TRUE, ZERO_TERM, Const, Term, Var, number, op
+from viewlet.schema import BIGINT
 from viewlet.sql.expr import Expr, merge, rounded, variable
 from viewlet.sql.expression import expression
 from viewlet.sql.grouping import bound
+from viewlet.sql.numbered import MOST_NUMBERS, Number
 from viewlet.sql.scope import Names, Scope, Session
 from viewlet.sql.select_list import Block, OutputColumn, is_aggregating
 from viewlet.sql.unsupported import only
@@ -99,27 +101,28 @@ def with_qualify(tree: exp.Select) -> exp.Select:
 
 
 def _moved(tree: exp.Select, item: exp.Alias) -> exp.Select | None:
-    """None where the number is asked for by more than one condition, or shown."""
+    """None where no condition bounds the number. Where nothing else uses it, it is no column of the subquery either."""
     conditions = list(tree.args["where"].this.flatten()) if isinstance(tree.args["where"].this, exp.And) else []
     conditions = conditions or [tree.args["where"].this]
     names = [c for c in tree.find_all(exp.Column) if c.name.lower() == item.alias.lower()]
     asked = [c for c in conditions if type(c) in _SMALLER and c.this in names]
     stars = [e for e in tree.expressions if e.find(exp.Star) and not e.find(exp.AggFunc)]
-    if len(names) != 1 or len(asked) != 1 or stars:
+    if not asked:
         return None
     rest = [c.copy() for c in conditions if c is not asked[0]]
     moved = tree.copy()
     inner = moved.args["from_"].this.this
-    inner.set("expressions", [e for e in inner.expressions if e != item])
+    if len(names) == 1 and not stars:
+        inner.set("expressions", [e for e in inner.expressions if e != item])
     inner.set("qualify", exp.Qualify(this=type(asked[0])(this=item.this.copy(), expression=asked[0].expression.copy())))
     moved.set("where", exp.Where(this=exp.and_(*rest)) if rest else None)
     return moved
 
 
 def first_rows(
-    condition: exp.Expr, from_where: Block, columns: Sequence[OutputColumn], names: Names
+    condition: exp.Expr, from_where: Block, columns: Sequence[OutputColumn], names: Names, shown_number: Number | None
 ) -> tuple[tuple[Query, ...], tuple[OutputColumn, ...]]:
-    """The factors and columns of a block with QUALIFY."""
+    """The factors and columns of a block with QUALIFY, ``shown_number`` among them where it is shown."""
     window, skipped, most = _condition(condition, from_where.scope)
     partition = [rounded(expression(node, from_where.scope)) for node in window.args.get("partition_by") or ()]
     order = list(window.args["order"].expressions) if window.args.get("order") else []
@@ -141,9 +144,15 @@ def first_rows(
         raise from_where.scope.session.source.unsupported(window, "the first rows of a correlated subquery", _PLAIN)
     ranked = Exists(sum_({*groups, *values}, product)) if isinstance(window.this, exp.DenseRank) else rows
     counts = _before(ranked, frozenset(groups), keys, names)
-    factors = _first(rows, counts, (skipped, most), is_numbered, names)
     exprs = [variable(var, c.expr.type, c.expr.nullable) for c, var in zip(columns, shown, strict=True)]
-    return factors, tuple(OutputColumn(c.name, e) for c, e in zip(columns, exprs, strict=True))
+    others = [OutputColumn(c.name, e) for c, e in zip(columns, exprs, strict=True)]
+    if shown_number is None:
+        return _first(rows, counts, (skipped, most), is_numbered, names), tuple(others)
+    if is_numbered and most - skipped > MOST_NUMBERS:
+        construct = f"row_number() as a column of more than {MOST_NUMBERS} rows"
+        raise from_where.scope.session.source.unsupported(window, construct, "ask for fewer rows")
+    factors, rank = (_copies if is_numbered else _ranks)(rows, counts, (skipped, most), names)
+    return factors, shown_number.among(others, Expr(rank, BIGINT, rank))
 
 
 def _bound(names: Names, product: Query, exprs: Sequence[Expr]) -> tuple[list[str], Query]:
@@ -159,10 +168,7 @@ def _first(
     rows: Query, counts: Sequence[Counted], wanted: tuple[int, int], is_numbered: bool, names: Names
 ) -> tuple[Query, ...]:
     """The rows that as many as ``wanted`` of their group come before: from the first number, below the second."""
-    binds, (skipped, most) = [Bind(var, q) for var, q, _ in counts], wanted
-    total: Term = ZERO_TERM
-    for _, _, term in counts:
-        total = op("+", total, term)
+    binds, (skipped, most), total = [Bind(var, q) for var, q, _ in counts], wanted, _total(counts)
     few = [Compare("<", total, number(most))] if most < _EVERY else []
     if not is_numbered:
         return (rows, *binds, *few, *([Compare(">=", total, number(skipped))] if skipped else []))
@@ -175,6 +181,32 @@ def _first(
         few.append(Compare(">", end, number(skipped)))
     shown = op("-", _least(end, number(most)) if most < _EVERY else end, _greatest(total, number(skipped)))
     return (Exists(rows), *binds, Bind(times, copy), *few, Value(shown))
+
+
+def _ranks(
+    rows: Query, counts: Sequence[Counted], wanted: tuple[int, int], names: Names
+) -> tuple[tuple[Query, ...], Term]:
+    """The rows with their rank, which is shown."""
+    return _first(rows, counts, wanted, False, names), op("+", _total(counts), ONE_TERM)
+
+
+def _copies(
+    rows: Query, counts: Sequence[Counted], wanted: tuple[int, int], names: Names
+) -> tuple[tuple[Query, ...], Term]:
+    """Each copy of a row with a number of its own: those from the first behind the rows before it."""
+    binds, (skipped, most), total = [Bind(var, q) for var, q, _ in counts], wanted, _total(counts)
+    place, times = Var(names.fresh("number")), Var(names.fresh("times"))
+    copy = names.apart([rows, rows], sorted(outputs(rows)))[1]
+    numbers = union(*(Bind(place.name, Value(number(i))) for i in range(skipped + 1, max(most, skipped + 1) + 1)))
+    here = Compare("<", total, place), Compare("<=", place, op("+", total, times)), Compare("<=", place, number(most))
+    return (Exists(rows), *binds, Bind(times.name, copy), numbers, *here), place
+
+
+def _total(counts: Sequence[Counted]) -> Term:
+    total: Term = ZERO_TERM
+    for _, _, term in counts:
+        total = op("+", total, term)
+    return total
 
 
 def _least(left: Term, right: Term) -> Term:
