@@ -49,7 +49,7 @@ def _seldom_collected() -> Iterator[None]:
     usual = gc.get_threshold()
     gc.collect()
     gc.freeze()
-    gc.set_threshold(100_000, 20, 50)
+    gc.set_threshold(20_000, 10, 10)
     yield
     gc.set_threshold(*usual)
     gc.unfreeze()

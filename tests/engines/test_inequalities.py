@@ -33,7 +33,7 @@ from viewlet.workloads.streams import Event, Row
 pytestmark = pytest.mark.usefixtures("quick_compiler")
 
 FAMILIES: tuple[Family, ...] = get_args(Family)
-QUERIES = 7  # of each family; from the eleventh on hypothesis varies the streams of queries that it has drawn
+QUERIES = 4  # of each family
 FLOOR = 0.4  # of the scripts drawn, so many must be different and say something
 OTHERS = tuple(strategy for strategy in STRATEGIES if strategy != "optimized")
 

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("quick_compiler")
 Answer = dict[str, list[Row]]
 
 SHARDS = 6
-QUERIES = 14  # in each shard
+QUERIES = 7  # in each shard
 FLOOR = 0.5  # of the scripts drawn, so many must be different and say something
 REGRESSIONS = sorted((Path(__file__).parent / "regressions").glob("*.sql"))
 
