@@ -21,7 +21,10 @@ from viewlet import Database
 from viewlet.engines.native.build import find_compiler
 from viewlet.engines.native.engine import NativeEngine
 
-pytestmark = pytest.mark.skipif(find_compiler() is None, reason="no C++ compiler")
+pytestmark = [
+    pytest.mark.skipif(find_compiler() is None, reason="no C++ compiler"),
+    pytest.mark.usefixtures("quick_compiler"),
+]
 
 SCHEMA = """
 CREATE STREAM trades (k BIGINT, name VARCHAR, price DOUBLE, paid DECIMAL(10,2), on_day DATE);
