@@ -131,6 +131,7 @@ class NativeEngine:
             after.state.take(filler.state, more.maps, more.views)
             after.state.leave(filler.state)
         after.state.leave(engine.state)
+        engine.state.reset()  # what it still has names texts that are not there any more
         after._answers.all_told()
         return after
 

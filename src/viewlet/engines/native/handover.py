@@ -58,17 +58,17 @@ def filled(new: Described, part: Described, missing: Collection[str]) -> Handove
 def _shared(
     new: Described, old: Described, wanted: Collection[str]
 ) -> tuple[list[tuple[int, int]], tuple[tuple[str, str], ...]]:
-    shapes = {_shape(old, layout): j for j, layout in enumerate(old.layout.maps) if not layout.inputs}
-    known = {_meaning(old, v): v.name for v in old.program.views if not v.is_cache}
-    maps, views = list[tuple[int, int]](), list[tuple[str, str]]()
-    for i, layout in enumerate(new.layout.maps):
-        asked = [m for m in layout.members if m.view in wanted and not layout.inputs]
-        if len(asked) == len(layout.members) and (j := shapes.get(_shape(new, layout))) is not None:
+    asked = [(i, m) for i, m in enumerate(new.layout.maps) if not m.inputs]
+    shapes = {_shape(old, m): j for j, m in enumerate(old.layout.maps) if not m.inputs}
+    maps, moved = list[tuple[int, int]](), set[str]()
+    for i, layout in asked:  # a map goes to one at most
+        if {m.view for m in layout.members} <= {*wanted} and (j := shapes.pop(_shape(new, layout), None)) is not None:
             maps.append((i, j))
-            continue
-        meanings = ((m.view, _meaning(new, new.program.view(m.view))) for m in asked)
-        views += [(view, known[meaning]) for view, meaning in meanings if meaning in known]
-    return maps, tuple(views)
+            moved |= {m.view for m in old.layout.maps[j].members}
+    known = {_meaning(old, v): v.name for v in old.program.views if not v.is_cache and v.name not in moved}
+    left = [m.view for i, layout in asked if i not in dict(maps) for m in layout.members if m.view in wanted]
+    meanings = ((view, _meaning(new, new.program.view(view))) for view in left)
+    return maps, tuple((view, known[meaning]) for view, meaning in meanings if meaning in known)
 
 
 def _numbered(maps: list[tuple[int, int]], new: Described, old: Described) -> tuple[tuple[int, int], ...]:
