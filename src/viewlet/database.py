@@ -32,6 +32,7 @@ from viewlet.engines.native.emit.watch import UNWATCHED, Watched
 from viewlet.engines.native.engine import Compiled, NativeEngine, compile_program
 from viewlet.engines.tables import tables_reader
 from viewlet.errors import Error, SqlError, refusing_depth
+from viewlet.inventory import Inventory
 from viewlet.keys import Event
 from viewlet.program.encoding import Row
 from viewlet.program.kinds import Unfit
@@ -65,7 +66,7 @@ WORTH_HANDING_OVER = 20_000  # rows that take Python longer to compute views fro
 WORTH_WAITING = 100_000  # rows that take generated Python about as long as a compiler run
 
 
-class Database:
+class Database(Inventory):
     """Streams, static tables and views, in memory. :func:`connect` makes one.
 
     Every update is checked whole before it changes anything: a refused update leaves the database as it was. One thread

@@ -134,7 +134,7 @@ class _Run:
     def _difference(self, before: Mapping[Row, int], keyed: bool) -> list[Event]:
         self._prepare(before, keyed)
         self._connection.execute(self._statement.text)
-        after = Counter(self._rows(f"SELECT * FROM {_quoted(self._relation.name)}"))
+        after = Counter(self._rows(f"SELECT * FROM {quoted(self._relation.name)}"))
         name = self._relation.name
         goes = [(name, row, after[row] - n) for row, n in before.items() if after[row] < n]
         comes = [(name, row, n - before.get(row, 0)) for row, n in after.items() if before.get(row, 0) < n]
@@ -162,7 +162,7 @@ class _Run:
         for name in self._catalog.views:
             if name in self._read:
                 self._check_same(name)
-                self._connection.execute(_create_view(self._catalog, name))
+                self._connection.execute(create_view(self._catalog, name))
 
     def _check_same(self, view: str) -> None:
         """Where rows are chosen among equals, or by their order, a view may have others than DuckDB finds."""
@@ -173,11 +173,11 @@ class _Run:
             raise self._source.unsupported(self._statement.place, f"reading {view}, which chooses among rows,", hint)
 
     def _create(self, relation: Relation, rows: Mapping[Row, int], keyed: bool) -> None:
-        name = _quoted(relation.name)
-        columns = [f"{_quoted(c.name)} {c.type}" for c in relation.columns]
+        name = quoted(relation.name)
+        columns = [f"{quoted(c.name)} {c.type}" for c in relation.columns]
         if keyed:
-            columns += [f"PRIMARY KEY ({', '.join(map(_quoted, relation.key))})"] * bool(relation.key)
-            columns += [f"UNIQUE ({', '.join(map(_quoted, key))})" for key in relation.unique]
+            columns += [f"PRIMARY KEY ({', '.join(map(quoted, relation.key))})"] * bool(relation.key)
+            columns += [f"UNIQUE ({', '.join(map(quoted, key))})" for key in relation.unique]
         self._connection.execute(f"CREATE TABLE {name} ({', '.join(columns)})")
         if rows:
             self._connection.register("viewlet_rows", as_arrow(relation, rows))
@@ -239,13 +239,16 @@ def _literal_cell(column: Column | None, literal: exp.Literal | None) -> Stored:
         return None
 
 
-def _create_view(catalog: Catalog, name: str) -> str:
+def create_view(catalog: Catalog, name: str, *, temporary: bool = False) -> str:
+    """The statement by which DuckDB knows a view."""
     statement = catalog.views[name]
-    columns = f" ({', '.join(map(_quoted, statement.columns))})" if statement.columns else ""
-    return f"CREATE VIEW {_quoted(name)}{columns} AS {statement.tree.sql('duckdb')}"
+    columns = f" ({', '.join(map(quoted, statement.columns))})" if statement.columns else ""
+    kind = "TEMPORARY VIEW" if temporary else "VIEW"
+    return f"CREATE {kind} {quoted(name)}{columns} AS {statement.tree.sql('duckdb')}"
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name as DuckDB takes it, whatever characters it has."""
     return exp.to_identifier(name, quoted=True).sql("duckdb")
 
 

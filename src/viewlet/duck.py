@@ -15,11 +15,11 @@ _CONFIG: dict[str, Any] = {
     "threads": 1,
     "enable_external_access": "false",
 }  # rows keep their order; no statement reads a file
-_SETTINGS = (
-    "SET python_enable_replacements = false",  # a name is never a Python variable
-    "SET TimeZone = 'UTC'",
-    "SET ieee_floating_point_ops = false",  # x / 0 is NULL, as it is to us
-    "SET error_on_division_by_zero = false",
+_SETTINGS = (  # for all cursors: what SET alone says holds for one connection
+    "SET GLOBAL python_enable_replacements = false",  # a name is never a Python variable
+    "SET GLOBAL TimeZone = 'UTC'",
+    "SET GLOBAL ieee_floating_point_ops = false",  # x / 0 is NULL, as it is to us
+    "SET GLOBAL error_on_division_by_zero = false",
 )
 _OPENED = threading.local()
 _FUNCTIONS: dict[str, Callable[..., Any]] = {}  # of Python, by name
@@ -39,10 +39,15 @@ def opened() -> Any:
 _database = cache(opened)
 
 
+def cursor() -> Any:
+    """A connection for one purpose, which its user closes."""
+    return _database().cursor()
+
+
 def connection() -> Any:
     """This thread's own."""
     if not hasattr(_OPENED, "connection"):
-        _OPENED.connection = _database().cursor()
+        _OPENED.connection = cursor()
     return _OPENED.connection
 
 

@@ -14,12 +14,14 @@ from typing import Any, get_args
 import viewlet
 import viewlet.spark
 import viewlet.spark.sinks
+from viewlet.asking import Answer
 from viewlet.changing import Changes
 from viewlet.check import Finding
 from viewlet.compilation import Dialect
 from viewlet.compiler.strategy import StrategyName
 from viewlet.database import EngineName
 from viewlet.explain import Explanation
+from viewlet.handles import Listing, Table
 
 PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 WIDTH = 100
@@ -33,7 +35,11 @@ and [cookbook.md](cookbook.md) short recipes.
 A row is a tuple of Python values. A *change* is a pair `(weight, row)`: the weight says how often the row came, and is
 negative for a row that went.
 """
-RETURNED = {"viewlet": (Explanation, Finding, Changes), "viewlet.spark": (), "viewlet.spark.sinks": ()}
+RETURNED = {
+    "viewlet": (Table, Answer, Listing, Explanation, Finding, Changes),
+    "viewlet.spark": (),
+    "viewlet.spark.sinks": (),
+}
 MODULES = (viewlet, viewlet.spark, viewlet.spark.sinks)
 OLD_NAMES = {"OverflowError_": "OutOfRangeError"}
 SPECIAL = ("__getitem__", "__len__")  # worth a section where they say something
@@ -104,12 +110,12 @@ def _class(thing: type) -> Iterator[str]:
 
 def members(thing: type) -> list[tuple[str, Any]]:
     """The public methods and properties of a class, in the order in which they are written."""
-    own = (
-        (name, member.__func__ if isinstance(member, staticmethod) else member) for name, member in vars(thing).items()
-    )
+    written = [item for kind in thing.__mro__ if kind.__module__.startswith("viewlet") for item in vars(kind).items()]
+    own = dict(reversed(written))
+    plain = ((n, m.__func__ if isinstance(m, staticmethod) else m) for n, m in ((n, own[n]) for n, _ in written))
     return [
         (name, member)
-        for name, member in own
+        for name, member in dict(plain).items()
         if (inspect.isfunction(member) or isinstance(member, property))
         and (not name.startswith("_") or (name in SPECIAL and member.__doc__))
     ]

@@ -1,0 +1,161 @@
+"""A stream or a table as its user holds it, and what there is in a database by name."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Generic, Protocol, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from viewlet import arrow
+from viewlet.dml import as_arrow
+from viewlet.engines.base import Engine
+from viewlet.engines.native.engine import NativeEngine
+from viewlet.errors import Error
+from viewlet.ledger import CHUNK
+from viewlet.program.trigger import Program
+from viewlet.readable import Readable
+from viewlet.schema import Relation
+from viewlet.session import Session
+from viewlet.turn import Turn
+
+T = TypeVar("T")
+
+
+class Owner(Protocol):
+    """What a handle needs of the database that it is in."""
+
+    _turn: Turn
+
+    @property
+    def program(self) -> Program: ...
+    def insert(self, relation: str, rows: Any) -> None: ...
+    def delete(self, relation: str, rows: Any) -> None: ...
+    def upsert(self, relation: str, rows: Any) -> None: ...
+    def _fresh(self) -> Session: ...
+
+
+class Table(Readable):
+    """A handle on one stream or table: its stored rows, and updates of them. Rows come in no order.
+
+    :meth:`Database.stream` and :meth:`Database.table` make one. ``name`` is the name of the stream or table. A handle
+    can be iterated over and has a ``len()``. It hands itself to Arrow libraries by ``__arrow_c_stream__``, and shows
+    itself in a notebook.
+    """
+
+    def __init__(self, database: Owner, name: str) -> None:
+        self._database = database
+        self.name = name
+
+    @property
+    def _relation(self) -> Relation:
+        return self._database.program.relation(self.name)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns, in their order."""
+        return tuple(c.name for c in self._relation.given)
+
+    def _types(self) -> list[str]:
+        return [str(c.type) for c in self._relation.given]
+
+    # -- updates -------------------------------------------------------------------------------------------------------
+
+    def insert(self, rows: Any) -> None:
+        """Insert one row or many; see :meth:`Database.insert`."""
+        self._database.insert(self.name, rows)
+
+    def delete(self, rows: Any) -> None:
+        """Delete one row or many; see :meth:`Database.delete`."""
+        self._database.delete(self.name, rows)
+
+    def upsert(self, rows: Any) -> None:
+        """Insert rows in place of those that have the same PRIMARY KEY; see :meth:`Database.upsert`."""
+        self._database.upsert(self.name, rows)
+
+    # -- rows ----------------------------------------------------------------------------------------------------------
+
+    def arrow(self) -> pa.Table:
+        """All stored rows as an Arrow table."""
+        with self._database._turn.reading():
+            return stored_rows(self._database._fresh().engine, self._relation)
+
+    def __len__(self) -> int:
+        """The number of stored rows."""
+        with self._database._turn.reading():
+            return stored_count(self._database._fresh().engine, self._relation)
+
+    def __repr__(self) -> str:
+        kind = "table" if self._relation.static else "stream"
+        return f"<{kind} {self.name}({', '.join(self.columns)}): {len(self)} rows>"
+
+
+def stored_rows(engine: Engine, relation: Relation) -> pa.Table:
+    """Rows as they were given, without derived columns."""
+    width, batches = len(relation.given), _batches(engine, relation)
+    if batches is None:
+        rows = engine.table(relation.name)
+        return as_arrow(relation.as_given, {row[:width]: n for row, n in rows.items()} if relation.derived else rows)
+    schema = pa.schema([pa.field(c.name, arrow.arrow_type(c.type)) for c in relation.given])
+    parts = [_repeated(batch) for batch in batches]
+    return pa.Table.from_batches([_typed(part[1 : width + 1], schema) for part in parts], schema)
+
+
+def stored_count(engine: Engine, relation: Relation) -> int:
+    batches = _batches(engine, relation)
+    if batches is None:
+        return sum(engine.table(relation.name).values())
+    return sum(pc.sum(batch.field(0)).as_py() for batch in batches)
+
+
+def _batches(engine: Engine, relation: Relation) -> list[pa.StructArray] | None:
+    """Behind a column of how often each row is there. None where they must be had row by row."""
+    if not isinstance(engine, NativeEngine):
+        return None
+    batches = list(engine.state.stored(relation.name, CHUNK))
+    return None if None in batches or not batches else list(map(pa.array, batches))
+
+
+def _repeated(batch: pa.StructArray) -> list[pa.Array]:
+    """Each row as often as it is there."""
+    times = batch.field(0)
+    if pc.max(times).as_py() == 1:
+        return list(batch.flatten())
+    places = [place for place, n in enumerate(times.to_pylist()) for _ in range(n)]
+    return list(batch.take(pa.array(places, pa.int64())).flatten())
+
+
+def _typed(columns: list[pa.Array], schema: pa.Schema) -> pa.RecordBatch:
+    arrays = [c if c.type == f.type else c.view(f.type) for c, f in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+class Listing(Mapping[str, T], Generic[T]):
+    """Handles by name: those of the streams, the tables or the views of a database, as of when it was asked."""
+
+    def __init__(self, names: list[str], handle: Callable[[str], T], what: str) -> None:
+        self._names, self._handle, self._what = names, handle, what
+
+    def __getitem__(self, name: str) -> T:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._handle(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __repr__(self) -> str:
+        return f"<{self._what}: {', '.join(self._names) or 'none'}>"
+
+    def _repr_html_(self) -> str:
+        items = "".join(f"<li><code>{html.escape(repr(handle)[1:-1])}</code></li>" for handle in self.values())
+        return f"<ul>{items}</ul>" if items else f"no {self._what}"
+
+
+def missing(name: str, what: str, there: list[str]) -> Error:
+    return Error(f"there is no {what} {name}; there are: {', '.join(there) or 'none'}")

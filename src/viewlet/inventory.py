@@ -1,0 +1,140 @@
+"""What a database has, by name, and any question about it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from viewlet import arrow
+from viewlet.asking import Answer, Question, Stored
+from viewlet.engines.base import Engine
+from viewlet.errors import Error, OutOfRangeError
+from viewlet.handles import Listing, Table, missing, stored_rows
+from viewlet.program.trigger import Program, ResultColumn
+from viewlet.readable import html_row
+from viewlet.schema import Column
+from viewlet.session import Session
+from viewlet.sql.translate import Translation
+from viewlet.turn import Turn
+from viewlet.view import View
+
+MOST_DIGITS = 38  # of a DECIMAL that DuckDB reads
+
+
+class Inventory:
+    """The part of a database that looks, and changes nothing."""
+
+    _turn: Turn
+    _translation: Translation
+
+    @property
+    @abstractmethod
+    def program(self) -> Program: ...
+    @abstractmethod
+    def view(self, name: str) -> View: ...
+    @abstractmethod
+    def insert(self, relation: str, rows: Any) -> None: ...
+    @abstractmethod
+    def delete(self, relation: str, rows: Any) -> None: ...
+    @abstractmethod
+    def upsert(self, relation: str, rows: Any) -> None: ...
+    @abstractmethod
+    def _fresh(self) -> Session: ...
+
+    # -- any question --------------------------------------------------------------------------------------------------
+
+    def sql(self, query: str) -> Answer:
+        """Answer any SELECT of DuckDB's over streams, tables and views, as of now.
+
+        ``db.sql("SELECT max(total) FROM sales").rows()``. The answer has the forms of a view: ``rows()``, ``arrow()``,
+        ``df()``, ``pl()``. Only what the query names is read, and nothing is kept fresh: a question that comes again
+        and again is better a view. Another statement raises :class:`SqlError`, which says what to use.
+        """
+        with self._turn.reading():
+            engine = self._fresh().engine
+            question = Question(query, self._translation.catalog, self._translation.script.dialect)
+            tables = {name: self._stored(engine, name) for name in question.stored}
+        return question.answer(tables)
+
+    def _stored(self, engine: Engine, name: str) -> Stored:
+        """The rows of a relation or of a materialized view, for DuckDB."""
+        relations = self._translation.catalog.relations
+        if name in relations:
+            return Stored(stored_rows(engine, relations[name]), _other_types(relations[name].given))
+        view = self.view(name)
+        rows = view._native()
+        table = arrow.table(view._result, view._rows()) if rows is None else rows
+        return Stored(_readable(name, table), _other_types(view._result.columns))
+
+    # -- names ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def streams(self) -> Listing[Table]:
+        """The streams by name, as from :meth:`stream`."""
+        return Listing(self._relations(static=False), self.stream, "streams")
+
+    @property
+    def tables(self) -> Listing[Table]:
+        """The static tables by name, as from :meth:`table`."""
+        return Listing(self._relations(static=True), self.table, "tables")
+
+    @property
+    def views(self) -> Listing[View]:
+        """The materialized views by name, as from :meth:`view`."""
+        return Listing([result.name for result in self.program.results], self.view, "views")
+
+    def stream(self, name: str) -> Table:
+        """A handle on a stream: ``bids.insert(row)``, ``bids.delete(row)``, and its stored rows."""
+        if name not in (streams := self._relations(static=False)):
+            raise missing(name, "stream", streams)
+        return Table(self, name)
+
+    def table(self, name: str) -> Table:
+        """A handle on a stream or table by its name. It reads the stored rows as they are at each call."""
+        if name not in (relations := [relation.name for relation in self.program.relations]):
+            raise missing(name, "stream or table", relations)
+        return Table(self, name)
+
+    def _relations(self, *, static: bool) -> list[str]:
+        return [relation.name for relation in self.program.relations if relation.static == static]
+
+    # -- how it shows itself -------------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        try:
+            listings = (self.streams, self.tables, self.views)
+        except Error:
+            return "<database, closed>"
+        return f"<database: {'; '.join(repr(listing)[1:-1] for listing in listings)}>"
+
+    def _repr_html_(self) -> str:
+        kinds = (("stream", self.streams), ("table", self.tables), ("view", self.views))
+        rows = [_shown(kind, handle) for kind, listing in kinds for handle in listing.values()]
+        head = "<tr><th></th><th>name</th><th>columns</th><th>rows</th></tr>"
+        return f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def _shown(kind: str, handle: Table | View) -> str:
+    cells = (kind, handle.name, ", ".join(handle.columns), f"{len(handle):,}")
+    return html_row("td", cells)
+
+
+def _other_types(columns: Iterable[Column | ResultColumn]) -> dict[str, str]:
+    """Those that Arrow has as others."""
+    return {c.name: str(c.type) for c in columns if (c.type.element or c.type).uuid}
+
+
+def _readable(view: str, table: pa.Table) -> pa.Table:
+    """DuckDB reads no decimal of more than 38 digits: those that have no more are the same in 38."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_decimal256(field.type):
+            try:
+                narrow = table.column(place).cast(pa.decimal128(MOST_DIGITS, field.type.scale))
+            except pa.ArrowInvalid as error:
+                message = f"{view}.{field.name}: DuckDB reads no number of more than {MOST_DIGITS} digits"
+                raise OutOfRangeError(message) from error
+            table = table.set_column(place, field.name, narrow)
+    return table

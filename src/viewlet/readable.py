@@ -1,0 +1,78 @@
+"""Rows that can be read: as tuples, as Arrow, as frames, in a notebook."""
+
+from __future__ import annotations
+
+import html
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+
+from viewlet import arrow
+
+Row = tuple[Any, ...]
+SHOWN_ROWS = 20
+FROM_ARROW: Mapping[str, Callable[[Any], Any]] = {"UUID": UUID, "HUGEINT": int, "UHUGEINT": int}
+"""Of SQL types that Arrow has as another: texts, and decimals without digits after the point."""
+
+
+class Readable:
+    """Rows in the forms that :class:`View` has them in, all made of Arrow."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns, in their order."""
+
+    @abstractmethod
+    def arrow(self) -> pa.Table:
+        """All rows as an Arrow table."""
+
+    @abstractmethod
+    def _types(self) -> list[str]:
+        """The SQL types of the columns."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """The number of rows."""
+
+    def rows(self) -> list[Row]:
+        """All rows as tuples. A row that is there n times is listed n times."""
+        return self._listed(self.arrow())
+
+    def df(self) -> Any:
+        """All rows as a pandas frame."""
+        return arrow.frame(self.arrow())
+
+    def pl(self) -> Any:
+        """All rows as a polars frame."""
+        import polars
+
+        return polars.from_arrow(self.arrow())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.arrow().__arrow_c_stream__(requested_schema)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows())
+
+    def _repr_html_(self) -> str:
+        table = self.arrow()
+        rows, count = self._listed(table.slice(0, SHOWN_ROWS)), table.num_rows
+        head, body = html_row("th", table.column_names), "".join(html_row("td", row) for row in rows)
+        more = f"<caption>{SHOWN_ROWS} of {count} rows</caption>" if count > SHOWN_ROWS else ""
+        return f"<table>{more}<thead>{head}</thead><tbody>{body}</tbody></table>"
+
+    def _listed(self, table: pa.Table) -> list[Row]:
+        columns = [column.to_pylist() for column in table.columns]
+        for place, type_ in enumerate(self._types()):
+            if (made := FROM_ARROW.get(type_)) is not None:
+                columns[place] = [None if value is None else made(value) for value in columns[place]]
+        return list(zip(*columns, strict=True))
+
+
+def html_row(tag: str, cells: Iterable[Any]) -> str:
+    shown = ("NULL" if cell is None else html.escape(str(cell)) for cell in cells)
+    return "<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in shown) + "</tr>"
