@@ -73,7 +73,6 @@ def test_as_duckdb() -> None:
         ("SELECT k FROM (SELECT DISTINCT k FROM r ORDER BY k + 1 LIMIT 2) t", "this ORDER BY of a subquery with LIMIT"),
         ("SELECT k FROM (SELECT * FROM r ORDER BY 1 LIMIT 2) t", "ORDER BY 1 in a subquery with LIMIT"),
         ("SELECT k FROM (SELECT k, a FROM r ORDER BY ALL DESC LIMIT 2) t", "ORDER BY ALL DESC in a subquery"),
-        ("SELECT k FROM (SELECT k, count(*) AS n FROM r GROUP BY ALL ORDER BY a LIMIT 2) t", "this ORDER BY of a"),
         ("SELECT k, row_number() OVER (ORDER BY a) AS n FROM r QUALIFY n <= 65", "a column of more than 64 rows"),
         ("SELECT (SELECT b FROM q LIMIT 2) AS b FROM r", "a scalar subquery that may have several rows"),
     ],

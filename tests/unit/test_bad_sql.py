@@ -140,6 +140,7 @@ WRONG_QUERIES = [
     ("SELECT id, ‸price, sum(t) FROM bids GROUP BY id", "neither grouped nor aggregated", "add bids.price to GROUP BY"),
     ("SELECT ‸id, sum(t) FROM bids", "neither grouped nor aggregated", "write GROUP BY bids.id"),
     ("SELECT id, sum(t) FROM bids GROUP BY id HAVING ‸d > '2020-01-01'", "neither grouped nor aggregated", "GROUP BY"),
+    ("SELECT id, count(*) FROM bids GROUP BY ALL ORDER BY ‸price", "neither grouped nor aggregated", "GROUP BY"),
     ("SELECT id, sum(t) FROM bids GROUP BY ‸3", "there is no SELECT item 3", "from 1 to 2"),
     ("SELECT id FROM bids WHERE ‸'a' < 3", "cannot compare a VARCHAR with an INTEGER", "without quotes"),
     ("SELECT id FROM bids WHERE ‸id < 3 = f", "comparisons cannot be chained", "AND"),

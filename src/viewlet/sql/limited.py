@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from sqlglot import exp
 
 from viewlet.sql.scope import Session
-from viewlet.sql.select_list import is_aggregating
+from viewlet.sql.select_list import ORDER_ITEM, is_aggregating
 
 _ROWS = "limited"  # the name of the subquery; its columns are called as before
 _NAMED = "name the SELECT items that ORDER BY goes by: SELECT … AS x … ORDER BY x"
@@ -73,20 +73,15 @@ def _around(tree: exp.Expr, order: Sequence[exp.Ordered], session: Session) -> t
         item = _item(first, node, session)
         name = item.alias_or_name if item is not None else ""
         if not name:
-            if not isinstance(inner, exp.Select) or tree.args.get("distinct") or _groups_by_all(inner):
+            if not isinstance(inner, exp.Select) or tree.args.get("distinct"):
                 raise session.source.unsupported(node, "this ORDER BY of a subquery with LIMIT", _NAMED)
-            name = f"order#{len(added) + 1}"
+            name = f"{ORDER_ITEM}{len(added) + 1}"
             added.append(name)
             inner.append("expressions", exp.alias_(node.this if item is None else item, name, copy=True, quoted=True))
         terms.append(_ordered(node, exp.column(name, table=_ROWS, quoted=True)))
     star = exp.Star(except_=[exp.column(name, quoted=True) for name in added]) if added else exp.Star()
     rows = exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(_ROWS)))
     return exp.select(star, copy=False).from_(rows, copy=False), terms
-
-
-def _groups_by_all(tree: exp.Select) -> bool:
-    """One more item would be one more key."""
-    return tree.args.get("group") is not None and bool(tree.args["group"].args.get("all"))
 
 
 def _first_select(tree: exp.Expr) -> exp.Select:

@@ -18,7 +18,7 @@ from viewlet.sql.ending import Ending
 from viewlet.sql.expr import rounded
 from viewlet.sql.expression import expression
 from viewlet.sql.scope import Field, Names, Scope, Session
-from viewlet.sql.select_list import Item, OutputColumn, written_items
+from viewlet.sql.select_list import ORDER_ITEM, Item, OutputColumn, written_items
 from viewlet.sql.table import block
 from viewlet.sql.top import split_qualify
 
@@ -50,7 +50,7 @@ def with_order_items(tree: exp.Select, ending: Ending, session: Session) -> tupl
     if added:
         tree = tree.copy()
         for i, node_ in enumerate(added, 1):
-            tree.append("expressions", exp.alias_(node_, f"order#{i}", copy=True))
+            tree.append("expressions", exp.alias_(node_, f"{ORDER_ITEM}{i}", copy=True))
     return tree, terms, len(items)
 
 

@@ -21,6 +21,8 @@ from viewlet.sql.scope import Aliases, Scope, Session
 from viewlet.sql.star import star_items
 from viewlet.sql.unsupported import only
 
+ORDER_ITEM = "order#"  # begins the name of an item that only ORDER BY wants
+
 
 @dataclass(frozen=True)
 class OutputColumn:
@@ -137,7 +139,8 @@ def _sets(tree: exp.Select, scope: Scope, items: list[tuple[str, exp.Expr]]) -> 
         return [[]]
     only(source, clause, frozenset({"expressions", "all"}), GROUP_HINTS)
     if clause.args.get("all"):
-        return [[node for _, node in items if not _has_aggregate(node) and node.find(exp.Column)]]
+        shown = [node for name, node in items if not name.startswith(ORDER_ITEM)]
+        return [[node for node in shown if not _has_aggregate(node) and node.find(exp.Column)]]
     return [[_group_item(node, scope, items) for node in nodes] for nodes in grouping_sets(source, clause)]
 
 
