@@ -17,7 +17,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
-from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -58,11 +57,13 @@ class Shape:
     schema: pa.Schema  # of the columns that users give
     head: bytes  # of a stream of Arrow IPC with this schema
     name: bytes  # in JSON
+    is_plain: bool  # Arrow's values are what engines hold
 
     @staticmethod
     def of(relation: Relation) -> Shape:
-        schema = schema_of(relation)
-        return Shape(relation, encoder(relation), schema, bytes(schema.serialize()), json.dumps(relation.name).encode())
+        schema, name = schema_of(relation), json.dumps(relation.name).encode()
+        is_plain = not any(column.type.uuid or column.type.zoned for column in relation.given)
+        return Shape(relation, encoder(relation), schema, bytes(schema.serialize()), name, is_plain)
 
     def payload(self, times: int, rows: pa.RecordBatch) -> list[Any]:
         """Of a record that has these rows: what :func:`payload` makes of them, in less time."""
@@ -104,13 +105,9 @@ class Ledger:
 
     def rows(self, relation: Relation, times: int, rows: Sequence[Any]) -> None:
         """Rows that an engine took, in any form that users have."""
-        batch = plain_batch(relation.as_given, rows) if len(rows) > FEW else None
-        if batch is None:
-            encode = self._shape(relation).encode
-            cells = (encode(row) or to_key(relation, row, number) for number, row in enumerate(rows))
-            self.events({relation.name: relation}, [(relation.name, row, times) for row in cells])
-        else:
-            self._directory.appender.append(self._shape(relation).payload(times, batch))
+        encode = self._shape(relation).encode
+        cells = (encode(row) or to_key(relation, row, number) for number, row in enumerate(rows))
+        self.events({relation.name: relation}, [(relation.name, row, times) for row in cells])
 
     def shown(self, relation: Relation, times: int, rows: Any) -> None:
         """The same as Arrow, from the native engine, which put a column in front."""
@@ -120,7 +117,7 @@ class Ledger:
     def batch(self, relation: Relation, times: int, rows: pa.RecordBatch) -> None:
         """The same as an Arrow batch."""
         shape = self._shape(relation)
-        batch = rows if rows.schema.equals(shape.schema) else fitted_batch(relation.as_given, rows)
+        batch = rows if shape.is_plain and rows.schema.equals(shape.schema) else fitted_batch(relation.as_given, rows)
         if batch is None:
             self.rows(relation, times, list(arrow.rows(rows, relation.name)))
         else:
@@ -195,7 +192,12 @@ def payload(line: Mapping[str, Any], blobs: Sequence[Blob]) -> list[Any]:
 
 
 def schema_of(relation: Relation) -> pa.Schema:
-    return pa.schema([(column.name, arrow.arrow_type(column.type)) for column in relation.given])
+    """Of cells: a moment has no zone there."""
+    return pa.schema([(column.name, held_type(column.type)) for column in relation.given])
+
+
+def held_type(type_: Type) -> pa.DataType:
+    return pa.timestamp("us") if type_.zoned else arrow.arrow_type(type_)
 
 
 def blobs(relations: Mapping[str, Relation], events: Iterable[Event]) -> list[Blob]:
@@ -268,19 +270,6 @@ def _cells(type_: Type, column: pa.Array) -> list[Stored]:
     return list(column.to_pylist())
 
 
-def plain_batch(relation: Relation, rows: Sequence[Any]) -> pa.RecordBatch | None:
-    """Tuples that an engine took, if Arrow takes all values as well, as the same; they may be wider, behind."""
-    if set(map(type, rows)) != {tuple}:
-        return None
-    width = len(rows[0])
-    values = list(chain.from_iterable(rows))
-    try:
-        arrays = [pa.array(values[i::width], arrow.arrow_type(c.type)) for i, c in enumerate(relation.columns)]
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        return None
-    return pa.RecordBatch.from_arrays(arrays, schema=schema_of(relation))
-
-
 def fitted_batch(relation: Relation, batch: pa.RecordBatch) -> pa.RecordBatch | None:
     """The columns of the relation, if each has its type or one that differs in width alone."""
     arrays = []
@@ -294,7 +283,11 @@ def fitted_batch(relation: Relation, batch: pa.RecordBatch) -> pa.RecordBatch | 
 
 
 def _fitted(column: Column, values: pa.Array) -> pa.Array | None:
-    wanted, given = arrow.arrow_type(column.type), values.type
+    wanted, given = held_type(column.type), values.type
+    if column.type.zoned:
+        return values.view(wanted) if given == arrow.ZONED else None
+    if column.type.uuid:
+        return None  # in capitals, perhaps
     if given == wanted:
         return values
     same = pa.types.is_integer(given) and pa.types.is_integer(wanted)

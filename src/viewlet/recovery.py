@@ -142,7 +142,9 @@ def _feed(session: NativeSession, relation: Relation, part: Part) -> None:
         state.events([(n, relation.name, Cells(row)) for row, (_, n) in zip(wide, part, strict=True)])
         return
     times, batch = part
-    batch = batch.rename_columns([column.name for column in relation.given])
+    pairs = zip(relation.given, batch.columns, strict=True)
+    columns = [values.view(arrow.ZONED) if column.type.zoned else values for column, values in pairs]
+    batch = pa.RecordBatch.from_arrays(columns, [column.name for column in relation.given])
     if door is not None:
         batch = arrow.batch(door.table(pa.Table.from_batches([batch])), relation.name)
     for done in range(0, abs(times), MOST_COPIES):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import pyarrow as pa
@@ -85,6 +87,32 @@ def test_nan_infinities_and_zeros(tmp_path: Path) -> None:
         assert sorted(map(repr, db.view("v").rows())) == there
         db.delete("s", (float("nan"), 1))
         assert len(db.view("v").rows()) == len(there) - 1
+
+
+@pytest.mark.parametrize("engine", ["native", "python"])
+def test_values_with_another_form_outside(tmp_path: Path, engine: EngineName, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A UUID in capitals is the same one; a moment is the same in every zone; rows are found to be deleted."""
+    ids = [uuid.UUID(int=(0xABCDEF << 100) + i) for i in range(3)]
+    moments = [dt.datetime(2024, 1, 1, hour, tzinfo=dt.timezone(dt.timedelta(hours=2))) for hour in range(5)]
+    rows = [(str(ids[i % 3]).upper() if i % 2 else ids[i % 3], moments[i % 5], i) for i in range(60)]
+    zoned = pa.array(moments, pa.timestamp("us", "UTC"))
+    table = pa.table({"u": [str(ids[1]).upper()] * 5, "z": zoned, "n": range(5)})
+    berlin = table.set_column(1, "z", table.column(1).cast(pa.timestamp("us", "Europe/Berlin")))
+    with viewlet.connect(tmp_path, engine=engine, wait_native=True) as db:
+        db.execute("CREATE STREAM s (u UUID, z TIMESTAMP WITH TIME ZONE, n BIGINT)")
+        db.execute("CREATE MATERIALIZED VIEW v AS SELECT u, z, sum(n) AS n FROM s GROUP BY u, z")
+        for given in (rows, (str(ids[2]).upper(), None, 7), table, berlin):
+            db.insert("s", given)
+        there = set(db.view("v").rows())
+    for worth in (1, 10**6, 1, 10**6):
+        monkeypatch.setattr(viewlet.directory, "WORTH_WAITING", worth)
+        with viewlet.connect(tmp_path, engine=engine, wait_native=True) as db:
+            assert set(db.view("v").rows()) == there
+            db.checkpoint()
+    with viewlet.connect(tmp_path, engine=engine) as db:
+        for given in (rows, table, table):
+            db.delete("s", given)
+        assert db.view("v").rows() == [(ids[2], None, 7)]
 
 
 def test_a_python_function_is_asked_for(tmp_path: Path) -> None:

@@ -47,6 +47,24 @@ def test_random_kills(zygote: Zygote, tmp_path: Path, level: str, seeded: int) -
     assert life.done >= 3 * KILLS, "hardly anything was done"
 
 
+def test_without_durability_some_prefix_is_there(zygote: Zygote, tmp_path: Path) -> None:
+    """Nothing is promised at level none, but steps that are there follow each other."""
+    life = Life(5)
+    acknowledged = killed(zygote, tmp_path, "python", "none", life, Random(3))
+    with viewlet.connect(tmp_path, engine="python") as db:
+        while not holds(db, life):
+            assert life.done <= acknowledged
+            life.step()
+
+
+def holds(db: viewlet.Database, life: Life) -> bool:
+    try:
+        check(db, life.model)
+    except AssertionError:
+        return False
+    return True
+
+
 def killed(zygote: Zygote, directory: Path, engine: str, level: str, life: Life, chance: Random) -> int:
     """A process lives for some steps and a moment, and is killed; how many steps it acknowledged."""
     assert zygote.stdout is not None
