@@ -204,6 +204,9 @@ def _view(model: Model, chance: random.Random) -> Act:
     if chance.random() < 0.5:
         model.change("cities", [("Rome", name)])
         script += f"; INSERT INTO cities VALUES ('Rome', '{name}')"
+    elif chance.random() < 0.5:
+        model.tables["cities"] = Counter({row: n for row, n in model.tables["cities"].items() if row[0] != "Oslo"})
+        script += "; DELETE FROM cities WHERE city = 'Oslo'"
     return lambda db: db.execute(script)
 
 

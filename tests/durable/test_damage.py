@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import resource
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -16,6 +17,7 @@ from viewlet.cli.main import app
 from viewlet.durable.check import check_directory
 from viewlet.durable.records import Appender, payloads
 from viewlet.errors import CorruptError, Error, StorageError
+from viewlet.ledger import Ledger
 
 SCRIPT = """CREATE STREAM s (g VARCHAR, n BIGINT);
 CREATE MATERIALIZED VIEW v AS SELECT g, sum(n) AS n FROM s GROUP BY g"""
@@ -181,6 +183,46 @@ def test_an_interrupted_record_does_not_count(tmp_path: Path) -> None:
     log.close()
     data = (tmp_path / "log").read_bytes()
     assert [bytes(p) for p, _ in payloads(memoryview(data), "log", whole=True)] == [b"one", b"3"]
+
+
+@pytest.mark.parametrize("engine", ["python", "native"])
+def test_an_interrupted_update_is_undone(
+    tmp_path: Path, engine: viewlet.database.EngineName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In memory and in the log, also where its record was written already."""
+    append = Appender.append
+
+    def interrupted(log: Appender, parts: Sequence[Any]) -> None:
+        append(log, parts)
+        raise KeyboardInterrupt
+
+    define = Ledger.define
+
+    def defined_and_interrupted(ledger: Ledger, *script: Any) -> None:
+        define(ledger, *script)
+        raise KeyboardInterrupt
+
+    with viewlet.connect(tmp_path, engine=engine, wait_native=True) as db:
+        db.execute(SCRIPT)
+        db.insert("s", ROWS)
+        before = sorted(db.view("v").rows())
+        for call in CALLS:
+            with monkeypatch.context() as patch:
+                patch.setattr(Appender, "append", interrupted)
+                with pytest.raises(KeyboardInterrupt):
+                    call(db)
+            assert sorted(db.view("v").rows()) == before
+        db.insert("s", ("last", 1))
+        there = sorted(db.view("v").rows())
+    with viewlet.connect(tmp_path, engine="interpreter") as db:
+        assert sorted(db.view("v").rows()) == there == sorted([*before, ("last", 1)])
+        with monkeypatch.context() as patch:
+            patch.setattr(Ledger, "define", defined_and_interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                db.execute("CREATE STREAM never (n BIGINT)")
+        db.checkpoint()
+    with viewlet.connect(tmp_path, engine="interpreter") as db:
+        assert [relation.name for relation in db.program.relations] == ["s"]
 
 
 def test_copies_open_on_their_own(tmp_path: Path) -> None:
