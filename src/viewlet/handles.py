@@ -10,15 +10,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from viewlet import arrow
+from viewlet.changes import Subscriptions
 from viewlet.dml import as_arrow
 from viewlet.engines.base import Engine
+from viewlet.engines.native.bridge import NativeState, Report
 from viewlet.engines.native.engine import NativeEngine
 from viewlet.errors import Error
 from viewlet.ledger import CHUNK
 from viewlet.program.trigger import Program
 from viewlet.readable import Readable
 from viewlet.schema import Relation
-from viewlet.session import Session
+from viewlet.session import NESTED, NativeSession, Session
+from viewlet.tiers import NativeBuild
 from viewlet.turn import Turn
 
 T = TypeVar("T")
@@ -28,6 +31,9 @@ class Owner(Protocol):
     """What a handle needs of the database that it is in."""
 
     _turn: Turn
+    _session: Session | None
+    _build: NativeBuild | None
+    _subscriptions: Subscriptions
 
     @property
     def program(self) -> Program: ...
@@ -46,8 +52,13 @@ class Table(Readable):
     """
 
     def __init__(self, database: Owner, name: str) -> None:
-        self._database = database
+        self._database, self._turn, self._subscriptions = database, database._turn, database._subscriptions
         self.name = name
+        self._session: NativeSession | None = None
+        self._state: NativeState
+        self._calls: Mapping[int, Callable[[object], Report]] = {}  # of that session, for a single row
+        self._free, self._line = self._turn.free, self._turn.line
+        self._turn.hurried.add(Table._one.__code__)
 
     @property
     def _relation(self) -> Relation:
@@ -64,16 +75,55 @@ class Table(Readable):
     # -- updates -------------------------------------------------------------------------------------------------------
 
     def insert(self, rows: Any) -> None:
-        """Insert one row or many; see :meth:`Database.insert`."""
-        self._database.insert(self.name, rows)
+        """Insert one row or many; see :meth:`Database.insert`. For a single tuple this is the fastest call."""
+        if type(rows) is not tuple or not self._one(rows, 1):
+            self._database.insert(self.name, rows)
 
     def delete(self, rows: Any) -> None:
         """Delete one row or many; see :meth:`Database.delete`."""
-        self._database.delete(self.name, rows)
+        if type(rows) is not tuple or not self._one(rows, -1):
+            self._database.delete(self.name, rows)
 
     def upsert(self, rows: Any) -> None:
         """Insert rows in place of those that have the same PRIMARY KEY; see :meth:`Database.upsert`."""
         self._database.upsert(self.name, rows)
+
+    def _one(self, row: tuple[Any, ...], times: int) -> bool:
+        """A single row where nobody listens, by machine code; False, and nothing done, for all others."""
+        if self._subscriptions.anybody or not row or type(row[0]) in NESTED:
+            return False
+        free, database = self._free, self._database
+        try:
+            free.pop()
+        except IndexError:
+            self._turn.wait(writes=True)
+        except KeyboardInterrupt:
+            self._turn.mend()
+            raise
+        try:
+            if database._session is not self._session:
+                self._bind()
+            if database._build is not None or self._subscriptions.anybody or not self._calls:
+                return False
+            report = self._calls[times](row)
+            if report or self._state.journal is not None:
+                self._heed(report, row, times)
+        finally:
+            free.append(None)
+            if self._line:
+                self._turn.call_next()
+        return True
+
+    def _bind(self) -> None:
+        """To the session of now."""
+        session = self._database._session
+        self._session, self._calls = None, {}
+        if isinstance(session, NativeSession):
+            self._session, self._calls, self._state = session, session.bound(self.name), session.engine.state
+
+    def _heed(self, report: Report, row: tuple[Any, ...], times: int) -> None:
+        assert self._session is not None
+        self._session.heed(report, self.name, times, row)
 
     # -- rows ----------------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from viewlet import arrow
 from viewlet.asking import Answer, Question, Stored
+from viewlet.changes import Subscriptions
 from viewlet.engines.base import Engine
 from viewlet.errors import Error, OutOfRangeError
 from viewlet.handles import Listing, Table, missing, stored_rows
@@ -18,6 +19,7 @@ from viewlet.readable import html_row
 from viewlet.schema import Column
 from viewlet.session import Session
 from viewlet.sql.translate import Translation
+from viewlet.tiers import NativeBuild
 from viewlet.turn import Turn
 from viewlet.view import View
 
@@ -28,6 +30,9 @@ class Inventory:
     """The part of a database that looks, and changes nothing."""
 
     _turn: Turn
+    _session: Session | None
+    _build: NativeBuild | None
+    _subscriptions: Subscriptions
     _translation: Translation
 
     @property

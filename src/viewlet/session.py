@@ -12,7 +12,7 @@ from viewlet.changes import Change, Subscriptions
 from viewlet.door import doors, widened_events
 from viewlet.engines.base import Engine
 from viewlet.engines.exact.python.engine import PythonEngine
-from viewlet.engines.native.bridge import ArrowRows, Point, SpoiledError
+from viewlet.engines.native.bridge import ArrowRows, Point, Report, SpoiledError
 from viewlet.engines.native.engine import Compiled, NativeEngine
 from viewlet.errors import DataError, Error, OutOfRangeError, at_row, in_short
 from viewlet.keys import Event, Given, Keys
@@ -292,6 +292,18 @@ class NativeSession(Session):
             self._change_one(name, data, times)
         elif not arrow.is_arrow(data) or not self._change_batch(name, data, times):
             self._change_many(name, rows_of(data, name), times)
+
+    def bound(self, name: str) -> Mapping[int, Callable[[object], Report]]:
+        """By how often a row comes: the call for a single row where nobody listens, if rows go straight in."""
+        state = self.engine.state
+        return {times: state.bound(name, times) for times in (1, -1)} if name in self._streams else {}
+
+    def heed(self, report: Report, name: str, times: int, row: object) -> None:
+        """What such a call reported."""
+        try:
+            self.engine.state.heed_one(report, name, times, row)
+        except SpoiledError as error:
+            self.engine.recover(error)
 
     def _change_many(self, name: str, rows: list[Any], times: int) -> None:
         """Where there is a log, the program gives it the rows as it decoded them."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import viewlet
-from viewlet import Database, Error, SqlError, UnsupportedError
+from viewlet import Database, DataError, Error, OutOfRangeError, SqlError, UnsupportedError
 from viewlet.engines.native.build import find_compiler
 
 NATIVE = pytest.param("native", marks=pytest.mark.skipif(find_compiler() is None, reason="no C++ compiler"))
@@ -273,6 +273,36 @@ def test_a_handle_changes_rows() -> None:
         db.execute("CREATE TABLE t (a BIGINT)")
         assert len(stream) == 2
         assert len(db.table("t")) == 0
+
+
+@pytest.mark.skipif(find_compiler() is None, reason="no C++ compiler")
+def test_single_rows_by_a_handle_are_as_safe_as_by_the_database() -> None:
+    """It goes straight to the machine code, whatever becomes of the session meanwhile."""
+    with viewlet.connect(wait_native=True) as db:
+        db.execute("CREATE STREAM s (k BIGINT, x DOUBLE); CREATE MATERIALIZED VIEW v AS SELECT sum(k) AS k FROM s")
+        s, total = db.stream("s"), db.view("v")
+        s.insert((1, 1.0))
+        s.insert(((2, 2.0), (3, 3.0)))
+        s.delete((2, 2.0))
+        assert (total.rows(), len(s)) == ([(4,)], 2)
+        for row, why in {(): "0 values", (1,): "1 values", ("a", 1.0): "BIGINT takes an int"}.items():
+            with pytest.raises(DataError, match=why):
+                s.insert(row)
+        with pytest.raises(DataError, match="is not there"):
+            s.delete((2, 2.0))
+        with pytest.raises(OutOfRangeError, match=r"v\.k: .*BIGINT"):
+            s.insert((2**63 - 1, 0.0))
+        s.insert((0, math.inf))
+        s.delete((0, math.inf))
+        changes = total.changes()
+        s.insert((5, 0.0))
+        assert list(changes) == [(-1, (4,)), (1, (9,))]
+        changes.close()
+        db.execute("CREATE MATERIALIZED VIEW more AS SELECT count(*) AS n FROM s")
+        s.insert((-9, 0.0))
+        assert (total.rows(), db.view("more").rows(), db.verify("more")) == ([(0,)], [(4,)], [])
+    with pytest.raises(Error, match="the database is closed"):
+        s.insert((1, 1.0))
 
 
 def test_names_that_are_not_there(db: Database) -> None:

@@ -149,7 +149,14 @@ class NativeState:
     def one(self, relation: str, times: int, row: object) -> None:
         report = self._module.one(self._state, self._relations[relation], times, row)
         if report or self.journal is not None:
-            self._heed(report, lambda number: (relation, row), lambda: self._rows_again(relation, times, [row]))
+            self.heed_one(report, relation, times, row)
+
+    def bound(self, relation: str, times: int) -> Callable[[object], Report]:
+        """:meth:`one` without what it looks up each time. Its report, or a journal, is for :meth:`heed_one`."""
+        return partial(self._module.one, self._state, self._relations[relation], times)
+
+    def heed_one(self, report: Report, relation: str, times: int, row: object) -> None:
+        self._heed(report, lambda number: (relation, row), lambda: self._rows_again(relation, times, [row]))
 
     def many(self, relation: str, times: int, rows: Sequence[object]) -> None:
         report = self._module.many(self._state, self._relations[relation], times, rows)
