@@ -35,6 +35,11 @@ STRATEGIES = ("reevaluate", "classical", "naive", "optimized", "cost")
 CONTESTANTS = tuple((engine, strategy) for engine in ENGINES for strategy in STRATEGIES)
 
 
+def deal_engines(start: int) -> list[tuple[str, str]]:
+    """Every strategy, each with one engine in turn: compiling is what takes the time."""
+    return [(ENGINES[(start + number) % len(ENGINES)], strategy) for number, strategy in enumerate(STRATEGIES)]
+
+
 @contextlib.contextmanager
 def compiled_quickly() -> Iterator[None]:
     """Without optimisation, a third of the time: for programs other than those that users run unless they say so."""

@@ -21,7 +21,7 @@ from random import Random
 import pytest
 from hypothesis import HealthCheck, Phase, assume, given, seed, settings
 
-from tests.engines.conformance import CONTESTANTS, ENGINES, STRATEGIES, WAYS, Case, Disagreement, apply_event, cut
+from tests.engines.conformance import CONTESTANTS, WAYS, Case, Disagreement, apply_event, cut, deal_engines
 from tests.engines.random_sql import SCHEMA, cases, seeded_rows, seeded_stream
 from tests.oracle.oracle import Row, Vacuity, Vacuous, difference
 from viewlet.database import Database
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("quick_compiler")
 
 Answer = dict[str, list[Row]]
 
-SHARDS = 6
+SHARDS = 4
 QUERIES = 7  # in each shard
 FLOOR = 0.5  # of the scripts drawn, so many must be different and say something
 REGRESSIONS = sorted((Path(__file__).parent / "regressions").glob("*.sql"))
@@ -50,11 +50,6 @@ def prove(case: Case, tally: Tally) -> None:
     assume(not all(is_vacuous([answer[view] for answer in answers]) for view in case.selects))
     tally.accepted.add(case.views)
     agree(case, answers, deal_engines(len(case.views)))
-
-
-def deal_engines(start: int) -> list[tuple[str, str]]:
-    """Every strategy, each with one engine in turn: compiling is what takes the time."""
-    return [(ENGINES[(start + number) % len(ENGINES)], strategy) for number, strategy in enumerate(STRATEGIES)]
 
 
 def agree(case: Case, answers: list[Answer], contestants: Sequence[tuple[str, str]]) -> None:
