@@ -64,7 +64,7 @@ def test_flipped_bytes(tmp_path: Path) -> None:
     made(tmp_path / "db")
     for name in ("manifest.json", "rows-1", "log-1"):
         whole = (tmp_path / "db" / name).read_bytes()
-        for at in range(0, len(whole), max(1, len(whole) // 150)):
+        for at in range(0, len(whole), max(1, len(whole) // 70)):
             damaged = bytearray(whole)
             damaged[at] ^= 1 << at % 8
             (tmp_path / "db" / name).write_bytes(damaged)
