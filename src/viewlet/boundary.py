@@ -28,6 +28,7 @@ ZONED_MIDNIGHT = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 MICROSECOND = dt.timedelta(microseconds=1)
 A_DAY = 86_400_000_000  # microseconds
 ALL_DIGITS = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
+MISSING = ("NaTType", "NAType")  # how the rows of a pandas frame say NULL
 ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
@@ -44,7 +45,7 @@ class WildError(DataError):
 
 def to_cell(value: object, type_: Type) -> Cell:
     """The cell that holds a Python value, or ``UnfitError``; None is for the caller to judge."""
-    return None if value is None else _TO_CELL[type_.kind](value, type_)
+    return None if value is None or type(value).__name__ in MISSING else _TO_CELL[type_.kind](value, type_)
 
 
 def to_scalar(value: object, type_: Type) -> Scalar:

@@ -6,13 +6,11 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
-import pyarrow as pa
-
 from viewlet import arrow
 from viewlet.asking import Answer, Question, Stored
 from viewlet.changes import Subscriptions
 from viewlet.engines.base import Engine
-from viewlet.errors import Error, OutOfRangeError
+from viewlet.errors import Error
 from viewlet.handles import Listing, Table, missing, stored_rows
 from viewlet.program.trigger import Program, ResultColumn
 from viewlet.readable import html_row
@@ -22,8 +20,6 @@ from viewlet.sql.translate import Translation
 from viewlet.tiers import NativeBuild
 from viewlet.turn import Turn
 from viewlet.view import View
-
-MOST_DIGITS = 38  # of a DECIMAL that DuckDB reads
 
 
 class Inventory:
@@ -72,7 +68,7 @@ class Inventory:
         view = self.view(name)
         rows = view._native()
         table = arrow.table(view._result, view._rows()) if rows is None else rows
-        return Stored(_readable(name, table), _other_types(view._result.columns))
+        return Stored(table, _other_types(view._result.columns))
 
     # -- names ---------------------------------------------------------------------------------------------------------
 
@@ -130,16 +126,3 @@ def _shown(kind: str, handle: Table | View) -> str:
 def _other_types(columns: Iterable[Column | ResultColumn]) -> dict[str, str]:
     """Those that Arrow has as others."""
     return {c.name: str(c.type) for c in columns if (c.type.element or c.type).uuid}
-
-
-def _readable(view: str, table: pa.Table) -> pa.Table:
-    """DuckDB reads no decimal of more than 38 digits: those that have no more are the same in 38."""
-    for place, field in enumerate(table.schema):
-        if pa.types.is_decimal256(field.type):
-            try:
-                narrow = table.column(place).cast(pa.decimal128(MOST_DIGITS, field.type.scale))
-            except pa.ArrowInvalid as error:
-                message = f"{view}.{field.name}: DuckDB reads no number of more than {MOST_DIGITS} digits"
-                raise OutOfRangeError(message) from error
-            table = table.set_column(place, field.name, narrow)
-    return table

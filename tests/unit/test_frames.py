@@ -290,3 +290,13 @@ def test_the_nearest_of_two_floats_that_differ_in_the_last_bit(db: Database) -> 
         (x,) = struct.unpack("<d", struct.pack("<q", near))
         with pytest.raises(DataError, match="more than 2 digits after the point"):
             db.insert("r", pa.table({"id": [1], "price": [x]}))
+
+
+def test_what_is_missing_in_a_row_of_a_frame_is_null(db: Database) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"id": [1, 2], "day": pandas.to_datetime(["2024-02-29", None])})
+    frame["n"] = pandas.array([None, 3], "Int32")
+    db.insert("r", frame.to_dict("records"))
+    assert (column(db, "day"), column(db, "n")) == ([DAY, None], [None, 3])
+    with pytest.raises(DataError, match=r"r\.id, row 0: NULL in a NOT NULL column"):
+        db.insert("r", {"id": pandas.NA})
