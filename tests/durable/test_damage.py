@@ -242,5 +242,5 @@ def test_the_command_checks_a_directory(tmp_path: Path) -> None:
     assert "of an update that was not acknowledged" in CliRunner().invoke(app, ["check", str(tmp_path / "db")]).output
     log.write_bytes(data.replace(b"s", b"t", 1))
     damaged = CliRunner().invoke(app, ["check", str(tmp_path / "db")])
-    assert damaged.exit_code == 1
+    assert damaged.exit_code == 3
     assert "is damaged" in damaged.output

@@ -78,7 +78,7 @@ app(["run", "--engine", "spark"])
 
 def test_the_command_says_that_pyspark_is_missing() -> None:
     ran = subprocess.run([sys.executable, "-c", WITHOUT_PYSPARK], capture_output=True, text=True)
-    assert ran.returncode == 1
+    assert ran.returncode == 2
     assert ran.stderr == "error: a job on Spark needs PySpark: pip install 'viewlet[spark]'\n"
 
 

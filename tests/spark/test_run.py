@@ -78,7 +78,7 @@ def test_files_mean_the_same_to_both_engines(spark: SparkSession, sales: str) ->
 def test_a_row_that_is_not_there_ends_the_run_with_its_reason(spark: SparkSession, sales: str, tmp_path: Path) -> None:
     add(tmp_path, 3, "op,shop,item,price\n-1,7,pen,1.50\n")
     result = run(sales, "--engine", "spark")
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert result.stderr.startswith("error: sales")
     assert len(result.stderr.splitlines()) == 1
 

@@ -91,7 +91,7 @@ def test_a_wrong_script_is_told_in_its_own_words(tmp_path: Path) -> None:
     path = tmp_path / "bad.sql"
     path.write_text(BAD)
     result = run("explain", str(path))
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert result.stdout == ""
     assert result.stderr.splitlines() == [
         "error: line 2, column 40: the aggregate MEDIAN is not supported",
@@ -103,7 +103,7 @@ def test_a_wrong_script_is_told_in_its_own_words(tmp_path: Path) -> None:
 
 def test_an_unknown_view_is_an_error(job: str) -> None:
     result = run("explain", job, "--view", "nope")
-    assert (result.exit_code, result.stderr) == (1, "error: there is no view nope; there are: vwap, bsv\n")
+    assert (result.exit_code, result.stderr) == (2, "error: there is no view nope; there are: vwap, bsv\n")
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_run_says_before_the_job_that_the_referee_is_missing(job: str, monkeypat
     monkeypatch.setitem(sys.modules, "duckdb", None)
     monkeypatch.setattr(LocalRun, "__init__", lambda *_: pytest.fail("the job was started"))
     result = run("run", "-", "--verify", stdin=generated(job))
-    assert (result.exit_code, result.stdout) == (1, "")
+    assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == "error: views are verified by DuckDB: pip install duckdb\n"
 
 
@@ -275,7 +275,7 @@ def test_run_ends_when_it_is_interrupted(job: str, monkeypatch: pytest.MonkeyPat
 
 def test_run_says_what_a_job_lacks(job: str) -> None:
     result = run("run", job)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert result.stderr.startswith("error: stream bids has no connector: add WITH (connector = 'parquet', path = '…')")
 
 
@@ -314,5 +314,5 @@ def test_the_real_command(job: str) -> None:
     assert explained.returncode == 0
     assert explained.stdout.startswith("bsv: ")
     refused = viewlet_command("explain", job, "--view", "nope")
-    assert (refused.returncode, refused.stdout) == (1, "")
+    assert (refused.returncode, refused.stdout) == (2, "")
     assert "Traceback" not in refused.stderr

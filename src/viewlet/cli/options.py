@@ -11,11 +11,21 @@ from typing import Annotated
 import typer
 
 from viewlet.compiler.strategy import StrategyName
-from viewlet.errors import Error
+from viewlet.errors import CorruptError, DataError, Error, OutOfRangeError, StorageError
+from viewlet.jobs.run import FailedBatchError
 from viewlet.schema import Dialect
 
 STDIN = Path("-")
+WRONG = 1
+BAD_USAGE = 2
+BAD_DATA = 3
+INTERRUPTED = 130  # as shells have it
+EXIT_CODES = """\
+[bold]Exit codes[/bold]
 
+0 fine · 1 a view is wrong (--verify) · 2 the command or the SQL is wrong · 3 rows, files or stored data are wrong \
+· 130 stopped by Ctrl-C, with the results of the batches before
+"""
 
 JobArgument = Annotated[
     Path,
@@ -44,9 +54,18 @@ def read_job(job: Path) -> str:
 
 @contextmanager
 def errors_as_messages() -> Iterator[None]:
-    """What the user can put right is told in its own words, on stderr, with exit code 1."""
+    """What the user can put right is told in its own words, on stderr, with the exit code of its kind."""
     try:
         yield
     except Error as error:
         typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from error
+        raise typer.Exit(exit_code(error)) from error
+
+
+def exit_code(error: Error) -> int:
+    """
+    >>> exit_code(Error("no such view")), exit_code(CorruptError("torn"))
+    (2, 3)
+    """
+    of_data = (DataError, OutOfRangeError, StorageError, CorruptError, FailedBatchError)
+    return BAD_DATA if isinstance(error, of_data) else BAD_USAGE

@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+import json
+import signal
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from importlib.resources import files
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import typer
-from rich.console import Console, Group
-from rich.live import Live
-from rich.table import Table
-from rich.text import Text
+from rich.console import Console
 
 from viewlet.cli.options import (
+    EXIT_CODES,
+    INTERRUPTED,
+    WRONG,
     DialectOption,
     StrategyOption,
     errors_as_messages,
     read_job,
 )
-from viewlet.jobs.run import Options, Progress, Run, start, wrong_views
+from viewlet.cli.screen import Screen
+from viewlet.jobs.kept import KeptRun
+from viewlet.jobs.results import Format, json_lines, save
+from viewlet.jobs.run import Options, Run, start, wrong_views
 from viewlet.jobs.verify import referee
 
-SHOWN_ROWS = 3
-LOOK_EVERY = 2.0  # seconds: on Spark, looking at a view is a query of its own
-INTERRUPTED = 130  # as shells have it
-EXAMPLES = """\
+EXAMPLES = f"""\
+{EXIT_CODES}
+
 [bold]Examples[/bold]
 
 viewlet run [dim]# the order book that comes with viewlet, on the engine in this process[/dim]
@@ -37,6 +42,12 @@ viewlet run [dim]# the order book that comes with viewlet, on the engine in this
 viewlet run --engine spark --verify [dim]# the same on Spark inside this process, checked by DuckDB at the end[/dim]
 
 viewlet run job.sql --engine spark --master spark://host:7077 --checkpoint /shared/job [dim]# on a cluster[/dim]
+
+viewlet run job.sql --out results/ [dim]# results/VIEW.parquet for each view[/dim]
+
+viewlet run job.sql --db data/ --watch [dim]# reads files as they grow; Ctrl-C, and the same command goes on[/dim]
+
+viewlet run job.sql --json | jq .row [dim]# for pipes[/dim]
 """
 
 
@@ -68,22 +79,91 @@ def run_command(
     verify: Annotated[
         bool, typer.Option("--verify", help="Compare the views with DuckDB's answers at the end.")
     ] = False,
+    out: Annotated[Path | None, typer.Option(help="A directory for the rows of each view, a file each.")] = None,
+    format: Annotated[Format, typer.Option(help="Of the files in --out.")] = Format.parquet,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print each row as a line of JSON, and nothing else on stdout.")
+    ] = False,
+    db: Annotated[
+        Path | None, typer.Option(help="A directory that keeps streams and views; the next run goes on from there.")
+    ] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Read on as files grow and arrive, until Ctrl-C.")] = False,
 ) -> None:
     """Keep the views of a job fresh until its sources end: rates, latency and the first rows of each view."""
     if engine is Engine.native and (master or cells or checkpoint):
         raise typer.BadParameter("--master, --cells and --checkpoint are for --engine spark")
+    if engine is Engine.spark and (db or watch):
+        raise typer.BadParameter("--db and --watch are for --engine native; Spark goes on from its --checkpoint")
     script = read_job(job) if job is not None else files("viewlet.workloads").joinpath("orderbook.sql").read_text()
     options = Options(strategy, dialect, master, cells, checkpoint)
-    console = Console()
+
+    def begin() -> Run:
+        return KeptRun(script, options, db, watch) if db or watch else start(script, engine.value, options)
+
+    wanted = _Wanted(out, format, json, verify, "; the same command goes on from there" if db else "")
     with errors_as_messages(), _stopped_by_the_user():
         if verify:
             referee()  # a job may take hours: whether it can be verified is known before
-        with console.status("starting") if console.is_terminal else nullcontext():
-            run = start(script, engine.value, options)
-        with closing(run):
-            _Display(run, console).show()
-            if verify:
-                _verify(wrong_views(run, script, dialect))
+        _run(begin, wanted, lambda run: wrong_views(run, script, dialect))
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What becomes of the results; ``stopped`` is the end of the sentence that says where the user stopped the job."""
+
+    out: Path | None
+    format: Format
+    json: bool
+    verify: bool
+    stopped: str
+
+
+def _run(begin: Callable[[], Run], wanted: _Wanted, wrong: Callable[[Run], dict[str, str]]) -> None:
+    console = Console(stderr=wanted.json)
+    with console.status("starting") if console.is_terminal else nullcontext():
+        run = begin()
+    with closing(run):
+        screen = Screen(run, console)
+        with _stopping_after_the_batch(run):
+            screen.show()
+        screen.show_views()
+        _keep(run, wanted)
+        if wanted.verify and (isinstance(run, KeptRun) or not run.stop.asked):
+            _verify(wrong(run), wanted.json)
+        if run.stop.asked:
+            last = screen.last
+            where = f"after batch {last.batches}, {last.rows:,} rows read" if last else "before the first batch"
+            typer.echo(f"stopped {where}{wanted.stopped}", err=True)
+            raise typer.Exit(INTERRUPTED)
+
+
+def _keep(run: Run, wanted: _Wanted) -> None:
+    for view in run.views if wanted.out is not None or wanted.json else ():
+        rows = run.arrow(view)
+        if wanted.out is not None:
+            save(rows, wanted.out, view, wanted.format)
+        if wanted.json:
+            for line in json_lines(rows):
+                typer.echo(f'{{"view": {json.dumps(view, ensure_ascii=False)}, "row": {line}}}')
+
+
+@contextmanager
+def _stopping_after_the_batch(run: Run) -> Iterator[None]:
+    """The first Ctrl-C waits for the batch at work, the second does not."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        if run.stop.asked:
+            raise KeyboardInterrupt
+        run.stop.asked = True
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
@@ -95,63 +175,9 @@ def _stopped_by_the_user() -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _verify(wrong: dict[str, str]) -> None:
+def _verify(wrong: dict[str, str], quietly: bool) -> None:
     for view, what in wrong.items():
         typer.echo(f"different: {view} {what}", err=True)
     if wrong:
-        raise typer.Exit(1)
-    typer.echo("verified: every view equals its query, evaluated by DuckDB over the rows that are left")
-
-
-@dataclass
-class _Display:
-    run: Run
-    console: Console
-    started: float = field(default_factory=time.monotonic)
-    looked: float = 0.0
-    first_rows: dict[str, str] = field(default_factory=dict)
-
-    def show(self) -> None:
-        if self.console.is_terminal:
-            self._live()
-        else:
-            for progress in self.run.batches():
-                typer.echo(self._line(progress))
-        for view in self.run.views:
-            typer.echo(f"{view}: {self._first_rows(view)}")
-
-    def _live(self) -> None:
-        with Live(console=self.console, auto_refresh=False, transient=True) as screen:
-            for progress in self.run.batches():
-                if time.monotonic() - self.looked >= LOOK_EVERY:
-                    self.first_rows = {view: self._first_rows(view) for view in self.run.views}
-                    self.looked = time.monotonic()
-                screen.update(Group(self._table(), Text(self._line(progress))), refresh=True)
-
-    def _table(self) -> Table:
-        table = Table("view", "fresh rows")
-        for view, rows in self.first_rows.items():
-            table.add_row(view, rows)
-        return table
-
-    def _first_rows(self, view: str) -> str:
-        rows = self.run.rows(view, SHOWN_ROWS + 1)
-        shown = " | ".join(" ".join(map(_value, row)) for row in rows[:SHOWN_ROWS])
-        return f"{shown or 'empty'}{' | …' * (len(rows) > SHOWN_ROWS)}"
-
-    def _line(self, progress: Progress) -> str:
-        rate = progress.rows / max(time.monotonic() - self.started, 1e-9)
-        parts = [
-            f"batch {progress.batches}/{progress.of}",
-            f"{progress.rows:,} rows read",
-            f"{rate:,.0f} rows/s",
-            f"last batch {1000 * progress.seconds:,.0f} ms",
-            progress.cells and f"{progress.cells} cells",
-            progress.state_bytes and f"{progress.state_bytes / 1e6:,.1f} MB of state",
-            progress.engine,
-        ]
-        return "  ".join(str(part) for part in parts if part)
-
-
-def _value(value: object) -> str:
-    return f"{value:,.2f}" if isinstance(value, float) else str(value)
+        raise typer.Exit(WRONG)
+    typer.echo("verified: every view equals its query, evaluated by DuckDB over the rows that are left", err=quietly)

@@ -98,6 +98,10 @@ def _misfit(relation: Relation, file: str, header: list[str], why: str) -> DataE
     return DataError(f"{file} cannot be read: {place[3]}", relation=relation.name, column=column, row=row)
 
 
+def is_compressed(file: str) -> bool:
+    return Path(file).suffix in _COMPRESSIONS
+
+
 def _opened(file: str, content: pa.Buffer | None) -> pa.NativeFile:
     return pa.input_stream(file if content is None else content, compression=_COMPRESSIONS.get(Path(file).suffix))
 

@@ -27,7 +27,7 @@ def static_tables(relations: Iterable[Relation], sources: Mapping[str, Source]) 
 
 def _whole(relation: Relation, source: Source) -> Iterator[pa.Table]:
     if isinstance(source, Files):
-        pieces = ([*read(relation, source, file)] for file in _data_files(relation, source))
+        pieces = ([*read(relation, source, file)] for file in some_data_files(relation, source))
         yield from (pa.concat_tables(some) for some in pieces if some)
     else:
         columns = [c.name for c in relation.given]
@@ -40,7 +40,7 @@ def batches(relations: Iterable[Relation], sources: Mapping[str, Source]) -> Ite
     read = {name: source for name in streams if isinstance(source := sources[name], Files)}
     generated = dict.fromkeys(sources[name] for name in streams if name not in read)
     feeds = [_from_files(streams, read)]
-    feeds += [_from_generator(s, {n: r for n, r in streams.items() if sources[n] == s}) for s in generated]
+    feeds += [from_generator(s, {n: r for n, r in streams.items() if sources[n] == s}) for s in generated]
     for steps in zip_longest(*feeds, fillvalue=iter(())):
         yield chain.from_iterable(steps)
 
@@ -52,11 +52,11 @@ def batch_count(relations: Iterable[Relation], sources: Mapping[str, Source]) ->
 
 def _steps(relation: Relation, source: Source) -> int:
     if isinstance(source, Files):
-        return -(-len(_data_files(relation, source)) // source.files_per_batch)
+        return -(-len(some_data_files(relation, source)) // source.files_per_batch)
     return -(-source.events // source.events_per_batch)
 
 
-def _from_generator(source: Source, streams: Mapping[str, Relation]) -> Iterator[Iterator[pa.RecordBatch]]:
+def from_generator(source: Source, streams: Mapping[str, Relation]) -> Iterator[Iterator[pa.RecordBatch]]:
     from viewlet.workloads import bulk  # needs numpy
 
     match source:
@@ -85,7 +85,7 @@ def _declared(relation: Relation, table: pa.Table) -> pa.Table:
 
 
 def _from_files(streams: Mapping[str, Relation], sources: Mapping[str, Files]) -> Iterator[Iterator[pa.RecordBatch]]:
-    files = {name: _data_files(streams[name], source) for name, source in sources.items()}
+    files = {name: some_data_files(streams[name], source) for name, source in sources.items()}
     for step in count():
         chosen = {
             name: files[name][step * source.files_per_batch : (step + 1) * source.files_per_batch]
@@ -97,12 +97,12 @@ def _from_files(streams: Mapping[str, Relation], sources: Mapping[str, Files]) -
             name: [partial(_events_of, streams[name], sources[name], file) for file in some]
             for name, some in chosen.items()
         }
-        keyed = [events for name, some in files_of.items() if _is_keyed(streams[name]) for events in some]
-        others = [events for name, some in files_of.items() if not _is_keyed(streams[name]) for events in some]
+        keyed = [events for name, some in files_of.items() if is_keyed(streams[name]) for events in some]
+        others = [events for name, some in files_of.items() if not is_keyed(streams[name]) for events in some]
         yield chain(_comes_then_goes(others), chain.from_iterable(events() for events in keyed))
 
 
-def _is_keyed(relation: Relation) -> bool:
+def is_keyed(relation: Relation) -> bool:
     """A row leaves before another one with its key comes: such files are taken in their order."""
     return bool(relation.key or relation.unique)
 
@@ -130,19 +130,24 @@ def _some(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
 
 
 def _events_of(relation: Relation, source: Files, file: str) -> Iterator[pa.RecordBatch]:
-    return (_events(relation, piece) for piece in read(relation, source, file))
+    return (events_in(relation, piece) for piece in read(relation, source, file))
 
 
-def _data_files(relation: Relation, source: Files) -> list[str]:
+def some_data_files(relation: Relation, source: Files) -> list[str]:
+    files = data_files(source)
+    if not files:
+        raise Error(f"{relation.name}: there is no file {source.path}")
+    return files
+
+
+def data_files(source: Files) -> list[str]:
     """The oldest first, as Spark takes them; hidden ones and marks like ``_SUCCESS`` are no data."""
     inside = os.path.join(source.path, "*") if os.path.isdir(source.path) else source.path
     files = [f for f in glob.glob(inside) if Path(f).is_file() and not Path(f).name.startswith((".", "_"))]
-    if not files:
-        raise Error(f"{relation.name}: there is no file {source.path}")
     return sorted(files, key=lambda file: (os.stat(file).st_mtime_ns, file))
 
 
-def _events(relation: Relation, table: pa.Table) -> pa.RecordBatch:
+def events_in(relation: Relation, table: pa.Table) -> pa.RecordBatch:
     table = with_op(table)
     names = [c.name for c in relation.given]
     columns = [table[name].combine_chunks() for name in names]

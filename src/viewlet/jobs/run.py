@@ -16,12 +16,14 @@ from viewlet.compilation import Dialect
 from viewlet.compiler.strategy import StrategyName
 from viewlet.database import Database
 from viewlet.directory import connect
+from viewlet.errors import Error
 from viewlet.jobs import local
 from viewlet.jobs.file import with_op
 from viewlet.jobs.source import sources_of
 from viewlet.jobs.verify import Row, difference, expected
+from viewlet.schema import Relation
 from viewlet.sql.define import Changed
-from viewlet.sql.translate import nothing, translate
+from viewlet.sql.translate import Translation, nothing, translate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,14 +57,28 @@ class Progress:
     state_bytes: int | None = None
 
 
+@dataclass
+class Stop:
+    """Asked for by a signal's handler, which may hold no lock: an Event could wait for itself."""
+
+    asked: bool = False
+
+
+class FailedBatchError(Error):
+    """Rows or files that a query on Spark met while it was at work."""
+
+
 class Run(Protocol):
-    """Closed when it is over, however it ended."""
+    """Closed when it is over, however it ended. ``stop`` ends its batches after the one at work."""
 
     views: tuple[str, ...]
+    stop: Stop
 
     def batches(self) -> Iterator[Progress]: ...
 
     def rows(self, view: str, at_most: int | None = None) -> list[Row]: ...
+
+    def arrow(self, view: str) -> pa.Table: ...
 
     def live_rows(self) -> Mapping[str, list[pa.Table]]: ...
 
@@ -81,12 +97,18 @@ def wrong_views(run: Run, script: str, dialect: Dialect) -> dict[str, str]:
     return {view: what for view, what in differences.items() if what is not None}
 
 
+def given_relations(translation: Translation) -> list[Relation]:
+    """Those that have a source, or should: the script itself fills the others."""
+    filled = {step.statement.name for step in translation.steps if isinstance(step, Changed)}
+    return [r for r in translation.script.relations if "connector" in r.options or r.name not in filled]
+
+
 class LocalRun:
     def __init__(self, script: str, options: Options) -> None:
         translation = nothing(options.dialect).followed(script)
-        filled = {step.statement.name for step in translation.steps if isinstance(step, Changed)}
-        given = [r for r in translation.script.relations if "connector" in r.options or r.name not in filled]
-        self._relations, self._sources = given, sources_of(given)
+        self.stop = Stop()
+        self._relations = given_relations(translation)
+        self._sources = sources_of(self._relations)
         self.views = tuple(result.name for result in translation.script.results)
         self._ordered = frozenset(result.name for result in translation.script.results if result.order)
         self._db: Database = connect(strategy=options.strategy, dialect=options.dialect, wait_native=True)
@@ -104,11 +126,16 @@ class LocalRun:
                 self._db.apply(batch)
                 rows += batch.num_rows
             yield Progress(number + 1, of, rows, time.perf_counter() - started, self._db.tier)
+            if self.stop.asked:
+                return
 
     def rows(self, view: str, at_most: int | None = None) -> list[Row]:
         rows = self._db.view(view).rows()
         shown = rows if at_most is None or view in self._ordered else sorted(rows, key=str)
         return shown[:at_most]
+
+    def arrow(self, view: str) -> pa.Table:
+        return self._db.view(view).arrow()
 
     def live_rows(self) -> Mapping[str, list[pa.Table]]:
         arrived = local.live_rows(self._relations, self._sources)
@@ -125,6 +152,7 @@ class SparkRun:
 
         translated = translate(script, options.dialect)
         sources = sources_of(translated.relations)
+        self.stop = Stop()
         self.views = tuple(result.name for result in translated.results)
         self._ordered = frozenset(result.name for result in translated.results if result.order)
         self._scratch = tempfile.TemporaryDirectory(prefix="viewlet-run-")
@@ -155,6 +183,8 @@ class SparkRun:
             for done in [p for p in query.recentProgress if p.batchId >= seen and "addBatch" in p.durationMs]:
                 seen, rows = done.batchId + 1, rows + done.numInputRows
                 yield self._progress(done, rows)
+                if self.stop.asked:
+                    return
 
     def _progress(self, done: StreamingQueryProgress, rows: int) -> Progress:
         cells = next((p for p in reversed(self._views.progress) if p["batch"] == done.batchId), {})
@@ -174,8 +204,11 @@ class SparkRun:
             return False
         from viewlet.jobs.spark import clear_errors
 
-        with clear_errors():
-            self._views.query.awaitTermination()
+        try:
+            with clear_errors():
+                self._views.query.awaitTermination()
+        except Error as error:
+            raise FailedBatchError(str(error)) from error
         return True
 
     def rows(self, view: str, at_most: int | None = None) -> list[Row]:
@@ -183,6 +216,9 @@ class SparkRun:
         shown = frame if at_most is None or view in self._ordered else frame.orderBy(*frame.columns)
         frame = shown if at_most is None else shown.limit(at_most)
         return [tuple(row) for row in frame.collect()]
+
+    def arrow(self, view: str) -> pa.Table:
+        return self._views[view].toArrow()
 
     def live_rows(self) -> Mapping[str, list[pa.Table]]:
         from viewlet.jobs.spark import clear_errors

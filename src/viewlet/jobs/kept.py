@@ -1,0 +1,177 @@
+"""A job whose sources are read on from where they were read up to, in this process or by an earlier one."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain, zip_longest
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from viewlet import dml
+from viewlet.directory import connect
+from viewlet.jobs import local
+from viewlet.jobs.file import OP, with_op
+from viewlet.jobs.growing import next_piece
+from viewlet.jobs.position import Position, begun, with_positions
+from viewlet.jobs.run import Options, Progress, Stop, given_relations
+from viewlet.jobs.source import Files, OrderBook, Source, Tpch, sources_of
+from viewlet.jobs.verify import Row
+from viewlet.schema import Relation
+from viewlet.sql.translate import nothing
+
+POLL = 0.2  # seconds between two looks at files that still grow
+
+
+@dataclass(frozen=True)
+class Update:
+    """Events, and the position behind them, which one call applies: a death in between loses or repeats neither."""
+
+    events: pa.Table
+    position: Position
+
+
+class KeptRun:
+    """``directory`` keeps streams, views and positions; without one they end with the process."""
+
+    def __init__(self, script: str, options: Options, directory: Path | None, watch: bool) -> None:
+        translation = nothing(options.dialect).followed(script)
+        self._relations = given_relations(translation)
+        self._sources = sources_of(self._relations)
+        self.views = tuple(result.name for result in translation.script.results)
+        self._named = tuple(relation.name for relation in translation.script.relations)
+        self._watch, self.stop = watch, Stop()
+        self._seen: dict[str, tuple[int, int]] = {}  # by file, its size and time when it had no more rows
+        self._db = connect(directory, strategy=options.strategy, dialect=options.dialect, wait_native=True)
+        try:
+            self._positions = begun(self._db, script, directory)
+        except BaseException:
+            self._db.close()
+            raise
+
+    # -- batches -------------------------------------------------------------------------------------------------------
+
+    def batches(self) -> Iterator[Progress]:
+        """Each is a file, or a piece of one, or some generated events."""
+        number = rows = 0
+        updates: Iterable[Update] = chain(self._statics(), self._streams())
+        while not self.stop.asked:
+            of = number + self._waiting()
+            started = time.perf_counter()
+            for update in updates:
+                rows += self._apply(update)
+                number += 1
+                yield Progress(number, max(of, number), rows, time.perf_counter() - started, self._db.tier)
+                if self.stop.asked:
+                    return
+                started = time.perf_counter()
+            if not self._watch:
+                return
+            time.sleep(POLL)
+            updates = self._streams()
+
+    def _apply(self, update: Update) -> int:
+        position = update.position
+        self._db.apply(with_positions(update.events, self._positions.get(position.key), position))
+        self._positions[position.key] = position
+        return len(update.events)
+
+    def _statics(self) -> Iterator[Update]:
+        for relation in self._relations:
+            source = self._sources[relation.name]
+            if relation.static:
+                yield from self._table(relation, source)
+
+    def _table(self, relation: Relation, source: Source) -> Iterator[Update]:
+        if isinstance(source, Files):
+            return self._from_files(relation, source)
+        return self._generated_table(relation, source)
+
+    def _streams(self) -> Iterator[Update]:
+        """One batch of each stream in turn."""
+        streams = [relation for relation in self._relations if not relation.static]
+        feeds = [self._from_files(r, s) for r in streams if isinstance(s := self._sources[r.name], Files)]
+        generated = dict.fromkeys(s for r in streams if not isinstance(s := self._sources[r.name], Files))
+        feeds += [self._generated(source) for source in generated]
+        for step in zip_longest(*feeds):
+            yield from (update for update in step if update is not None)
+
+    def _generated_table(self, relation: Relation, source: OrderBook | Tpch) -> Iterator[Update]:
+        position = Position(relation.name, repr(source))
+        if position.key not in self._positions:
+            for table in local.static_tables([relation], self._sources)[relation.name]:
+                yield Update(_events(relation, table), replace(position, read_rows=len(table)))
+
+    def _generated(self, source: OrderBook | Tpch) -> Iterator[Update]:
+        """The same seed gives the same events, of which the first are left out."""
+        streams = {r.name: r for r in self._relations if not r.static and self._sources[r.name] == source}
+        key = Position(",".join(streams), repr(source))
+        position = self._positions.get(key.key, key)
+        if position.read_rows >= source.events:
+            return
+        made, done = 0, position.read_rows
+        for batch in chain.from_iterable(local.from_generator(source, streams)):
+            made += batch.num_rows
+            if made > done:
+                yield Update(pa.Table.from_batches([batch]), replace(position, read_rows=made))
+
+    # -- files ---------------------------------------------------------------------------------------------------------
+
+    def _from_files(self, relation: Relation, source: Files) -> Iterator[Update]:
+        grows = self._watch and not relation.static
+        for file in self._changed_files(relation, source):
+            start, state = Position(relation.name, os.path.abspath(file)), _state(file)
+            position = self._positions.get(start.key, start)
+            while piece := next_piece(relation, source, file, position, grows):
+                table, position = piece
+                yield Update(_events(relation, table), position)
+            self._seen[file] = state
+
+    def _changed_files(self, relation: Relation, source: Files) -> list[str]:
+        known = any(key[0] == relation.name for key in self._positions)
+        files = local.data_files(source) if self._watch or known else local.some_data_files(relation, source)
+        return [file for file in files if self._seen.get(file) != _state(file)]
+
+    def _waiting(self) -> int:
+        """About how many batches there are to read now."""
+        pairs = [(r, self._sources[r.name]) for r in self._relations]
+        files = (os.path.abspath(f) for _, s in pairs if isinstance(s, Files) for f in local.data_files(s))
+        read = {position.source for position in self._positions.values()}
+        generated = {s for _, s in pairs if not isinstance(s, Files) and repr(s) not in read}
+        return sum(file not in read for file in files) + sum(-(-s.events // s.events_per_batch) for s in generated)
+
+    # -- answers -------------------------------------------------------------------------------------------------------
+
+    def rows(self, view: str, at_most: int | None = None) -> list[Row]:
+        rows = self._db.view(view).rows()
+        is_ordered = bool(self._db.program.result(view).order)
+        return (rows if at_most is None or is_ordered else sorted(rows, key=str))[:at_most]
+
+    def arrow(self, view: str) -> pa.Table:
+        return self._db.view(view).arrow()
+
+    def live_rows(self) -> Mapping[str, list[pa.Table]]:
+        """Those that the database holds: where they came from may be gone."""
+        relations = [r for r in self._db.program.relations if r.name in self._named]
+        return {r.name: [with_op(dml.as_arrow(r, self._db.engine.table(r.name)))] for r in relations}
+
+    def close(self) -> None:
+        self._db.close()
+
+
+def _state(file: str) -> tuple[int, int]:
+    status = os.stat(file)
+    return status.st_size, status.st_mtime_ns
+
+
+def _events(relation: Relation, table: pa.Table) -> pa.Table:
+    """Rows come before they go, except where a key makes them replace one another."""
+    table = with_op(table)
+    if not local.is_keyed(relation):
+        ops = table[OP]
+        table = pa.concat_tables([table.filter(pc.greater(ops, 0)), table.filter(pc.less(ops, 0))])
+    return pa.Table.from_batches([local.events_in(relation, table)])
