@@ -16,7 +16,7 @@ class Changes(Iterator[Change], AsyncIterator[Change]):
     """An iterator of ``(weight, row)``, made by :meth:`View.changes`.
 
     ``for`` stops when no change is waiting, and goes on when it is used again. ``async for`` waits for the next change,
-    and stops after ``close()``. Whoever reads too slowly is told: the changes that wait are bounded by ``most``, and
+    and stops after ``close()``. A reader that is too slow is told: the changes that wait are bounded by ``most``, and
     once there are more, they are dropped and the next step raises an :class:`Error`.
     """
 

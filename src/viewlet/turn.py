@@ -22,7 +22,7 @@ class Turn:
     """Whose turn it is: ``free`` holds one token, or none while somebody is inside.
 
     ``pop`` takes it and ``append`` gives it back; both are atomic, and together cost a third of a lock. So a writer of
-    single rows leaves no name: whoever has to wait looks closer. Readers say that they come before they take the token.
+    single rows leaves no name: one who has to wait looks closer. Readers say that they come before they take the token.
     One that somebody waits for is passed on in line: a writer who never pauses keeps no reader out.
     """
 

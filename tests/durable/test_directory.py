@@ -136,6 +136,19 @@ print(db.view("v").rows())
     assert told.endswith("[(42,)]\n")
 
 
+@pytest.mark.parametrize("engine", ["native", "python"])
+def test_rows_by_a_handle_are_kept(tmp_path: Path, engine: EngineName) -> None:
+    with viewlet.connect(tmp_path, engine=engine, wait_native=True) as db:
+        db.execute(SALES)
+        sales = db.stream("sales")
+        sales.insert(("tea", 1))
+        sales.insert(("tea", 2))
+        sales.delete(("tea", 1))
+        sales.insert([("milk", 1)] * 3)
+    with viewlet.connect(tmp_path, engine="python") as db:
+        assert sorted(db.view("totals").rows()) == [("milk", 3), ("tea", 2)]
+
+
 def test_one_open_database_at_a_time(tmp_path: Path) -> None:
     with viewlet.connect(tmp_path), pytest.raises(StorageError, match=f"open in process {os.getpid()}"):
         viewlet.connect(tmp_path)
