@@ -42,8 +42,16 @@ def _first(call: Call) -> Expr:
     if isinstance(call.node, exp.AnyValue):
         grouping = grouping.where(*x.binds, *x.guards)
     y, last = expression(items[0].this, call.scope), isinstance(call.node, exp.Last)
+    if not grouping.at_top and grouping.grouped and _is_computed(y) and x.bare != y.bare:
+        what = f"{call.name} by a computed value that may be NULL, below the top of a view"
+        raise call.unsupported(what, "at the top of a view it may be ordered so")
     descending, nulls_first = bool(items[0].args.get("desc")), bool(items[0].args.get("nulls_first"))
     return _ordered(x, y, grouping, "greatest" if descending != last else "least", nulls_first != last)
+
+
+def _is_computed(y: Expr) -> bool:
+    """No column and no number: its greatest value would be found by a loop that needs itself to be found first."""
+    return not isinstance(y.bare, Var) and y.nullable and y.type is not None and not y.type.is_numeric
 
 
 def _without_order(call: Call, x: Expr) -> Expr:
