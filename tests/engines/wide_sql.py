@@ -218,6 +218,10 @@ class Writer:
             alias = self.name("l")
             return f"{text}, LATERAL ({query}) {alias}", fields + qualified(alias, columns)
         other, added = self.from_item(around)
+        if self.room > 0 and self.one_in(8):
+            third, more = self.from_item(around)
+            other = f"({other} {self.one(('', 'LEFT '))}JOIN {third} ON {self.join_condition(added, more)})"
+            added += more
         side = self.one(("", "LEFT ", "LEFT ", "RIGHT ", "FULL ", "SEMI ", "ANTI ", "CROSS "))
         if side == "CROSS ":
             return f"{text} CROSS JOIN {other}", fields + added
@@ -286,9 +290,19 @@ class Writer:
         text, fields = self.select(around, kinds)
         for _ in range(self.one((0, 0, 0, 1, 2))):
             if self.room > 0 and all(f.kind != "REAL" for f in fields):
-                other, _ = self.select(around, tuple(f.kind for f in fields))
+                other, columns = self.select(around, tuple(f.kind for f in fields))
+                if self.one_in(6):
+                    text = f"({text}) UNION{self.one((' ALL', ''))} BY NAME ({self.renamed(other, columns, fields)})"
+                    continue
                 text = f"({text}) {self.one(('UNION', 'INTERSECT', 'EXCEPT'))}{self.one((' ALL', ''))} ({other})"
         return text, fields
+
+    def renamed(self, text: str, columns: tuple[Field, ...], names: tuple[Field, ...]) -> str:
+        """The columns by other names and in another order; one of several may be missing."""
+        alias = self.name("x")
+        pairs = [f"{alias}.{c.sql} AS {n.sql}" for c, n in zip(columns, names, strict=True)]
+        shuffled = self.rng.sample(pairs, max(1, len(pairs) - self.one_in(3)))
+        return f"SELECT {', '.join(shuffled)} FROM ({text}) {alias}"
 
     def select(self, around: Scope, kinds: tuple[Kind, ...] | None = None) -> tuple[str, tuple[Field, ...]]:
         source, fields = self.from_clause(around)
@@ -300,6 +314,8 @@ class Writer:
         if aggregates:
             scope, tail = self.grouped(scope)
         items = self.items(scope, kinds)
+        if tail.startswith(" GROUP BY ") and kinds is None and "(" not in tail and self.one_in(3):
+            tail, items = " GROUP BY ALL", [(self.name("c"), f) for f in scope.own]
         if not aggregates and self.one_in(3):
             where, items = self.with_alias(where, items, scope, kinds)
         conditions = f" WHERE {' AND '.join(where)}" if where else ""
@@ -393,6 +409,7 @@ class Writer:
             Field(f"{self.one(('ARG_MIN', 'ARG_MAX'))}({value}, {value})", kind),
             Field(f"{self.one(('FIRST', 'LAST'))}({plain.sql} ORDER BY {plain.sql}{up})", plain.kind),
             Field(f"COUNT(DISTINCT ({value}, {summand}))", "INT"),
+            *(Field(f"STRING_AGG({f.sql}, '-' ORDER BY {f.sql}{up})", "REAL") for f in scope.of("TEXT")[:1]),
             *(Field(f"ANY_VALUE({key.sql})", key.kind) for key in keys[:1]),
         ))  # fmt: skip
         if self.one_in(4):
@@ -408,11 +425,23 @@ class Writer:
             query, columns = self.query(Scope((), nesting=1, subqueries=0))
             name = self.name("w")
             common, self.common = f"WITH {name} AS ({query}) ", {name: columns}
+        if self.one_in(12):
+            return self.first_of_each(common)
         query, columns = self.query(Scope(()))
         text = common + query
         if self.one_in(4) and all(f.kind != "REAL" for f in columns):
             return self.in_order(text, columns)
         return finished(text, ordered=False)
+
+    def first_of_each(self, common: str) -> Query:
+        """DISTINCT ON; ties go by the columns."""
+        source, fields = self.from_clause(Scope(()))
+        fields = tuple(f for f in fields if f.kind != "REAL")
+        items = [(self.name("c"), f) for f in self.rng.sample(fields, min(len(fields), 3))]
+        conditions = f" WHERE {self.condition(Scope(fields))}" if self.one_in(2) else ""
+        order = f"{self.order_term(self.one(fields).sql)}{TIES}, {', '.join(f.sql for _, f in items)}{TIES}"
+        select = f"SELECT DISTINCT ON ({self.one(fields).sql}) {shown(items)} FROM {source}{conditions}"
+        return finished(f"{common}{select} ORDER BY {order}", ordered=True)
 
     def in_order(self, text: str, columns: tuple[Field, ...]) -> Query:
         terms = [self.order_term(f.sql) for f in self.rng.sample(columns, self.one((1, min(2, len(columns)))))]
