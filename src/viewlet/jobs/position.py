@@ -21,7 +21,7 @@ CREATE = (
 SCRIPT = ("", "script")
 OTHER_SCRIPT = (
     "{where} was made by another script, so nobody knows which rows its views still lack: give the script that "
-    "made it, add views by viewlet shell, or use a new directory"
+    "made it, or use a new directory"
 )
 NOT_A_JOB = "{where} holds a database that viewlet run did not make: use a new directory"
 
