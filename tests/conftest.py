@@ -37,6 +37,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("seeded", range(metafunc.config.getoption("--soak")))
 
 
+@pytest.fixture
+def soaking(request: pytest.FixtureRequest) -> bool:
+    """Whether there is time for everything: ``make soak``."""
+    return bool(request.config.getoption("--soak") > 1)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What stays together on one worker begins first, so that none is left with it when all others are done."""

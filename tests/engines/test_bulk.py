@@ -15,13 +15,19 @@ from viewlet.workloads.queries import PAPER_QUERIES
 from viewlet.workloads.streams import Event
 
 EVENTS = 200
-QUERIES_AND_CONTESTANTS = [
-    (name, engine, strategy)
-    for number, name in enumerate(PAPER_QUERIES)
-    for engine, strategy in CONTESTANTS
-    if engine == "native" or strategy == STRATEGIES[number % len(STRATEGIES)]
-]
-"""The exact engines, which take far longer, have each strategy with some of the queries."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """The exact engines, which take far longer, have each strategy with some of the queries; all in ``make soak``."""
+    if "strategy" in metafunc.fixturenames:
+        whole = metafunc.config.getoption("--soak") > 1
+        chosen = [
+            (name, engine, strategy)
+            for number, name in enumerate(PAPER_QUERIES)
+            for engine, strategy in CONTESTANTS
+            if whole or engine == "native" or strategy == STRATEGIES[number % len(STRATEGIES)]
+        ]
+        metafunc.parametrize(("name", "engine", "strategy"), chosen)
 
 
 def bulk_case(name: str) -> tuple[Case, list[Sequence[Event]]]:
@@ -42,7 +48,6 @@ def with_transients(events: Sequence[Event], rng: Random) -> list[Event]:
     return busy
 
 
-@pytest.mark.parametrize(("name", "engine", "strategy"), QUERIES_AND_CONTESTANTS)
 def test_batches_equal_their_events_one_by_one(name: str, engine: str, strategy: str) -> None:
     case, batches = bulk_case(name)
     single = case.open(engine, strategy)

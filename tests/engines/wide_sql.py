@@ -382,7 +382,8 @@ class Writer:
         self.room -= 1
         own, tail = (*keys.values(), *aggregates), f" GROUP BY {', '.join(keys)}" if keys else ""
         if keys and self.one_in(3):
-            tail = f" GROUP BY {self.sets(list(keys))}"
+            tail = f" GROUP BY {self.sets(list(keys))}"  # in the sets without it, any value of a key will do
+            own = tuple(replace(field, sql=field.sql.replace("ANY_VALUE(", "MIN(")) for field in own)
             own += (Field(f"GROUPING({', '.join(keys)})", "INT"),)
         grouped = replace(scope.flat, own=own)
         return grouped, tail + (f" HAVING {self.condition(grouped)}" if self.one_in(3) else "")
