@@ -58,6 +58,10 @@ class Answers:
                     self._told[number] = error
 
     def all_told(self) -> None:
+        """Nothing changed so far."""
+        self._told.clear()
+
+    def forget(self) -> None:
         """What is there now counts as told."""
         self._state.forget()
         self._told.clear()

@@ -99,7 +99,7 @@ class NativeEngine:
             adopted._take_over(engine)
         except Unfit:  # a sum that only exact numbers hold; row by row the infinite ones are kept apart
             adopted._refill({r.name: engine.table(r.name) for r in compiled.program.relations})
-        adopted._answers.all_told()
+        adopted._answers.forget()
         return adopted
 
     def _take_over(self, engine: Engine) -> None:
@@ -132,7 +132,7 @@ class NativeEngine:
             after.state.leave(filler.state)
         after.state.leave(engine.state)
         engine.state.reset()  # what it still has names texts that are not there any more
-        after._answers.all_told()
+        after._answers.forget()
         return after
 
     @staticmethod
@@ -338,7 +338,7 @@ class NativeEngine:
 
     def all_told(self) -> None:
         """Tell no more of what changed until now."""
-        self._answers.all_told()
+        self._answers.forget()
 
     def partials(self, view: str) -> ArrowRows:
         """What changed in a map since the last call: ``weight``, ``k0``, ``k1``, …, ``value``.

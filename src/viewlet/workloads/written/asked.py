@@ -87,8 +87,8 @@ def _draw(column: Column, constants: list[str]) -> Draw:
 
 def _value(constant: str, column: Column) -> object:
     """A constant as a value of the column; None where it is none, since only a part of the column is compared."""
-    row = duckdb.execute(f"SELECT TRY_CAST({constant} AS {column.type})").fetchone()
-    return row and row[0]
+    ((value,),) = duckdb.execute(f"SELECT TRY_CAST({constant} AS {column.type})").fetchall()
+    return value
 
 
 def _constants(tree: exp.Expr) -> dict[str, list[str]]:
