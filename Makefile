@@ -29,7 +29,7 @@ run: setup ## the order book on Spark: views live in the terminal, checked at th
 	$(BIN)/viewlet run --engine spark --cells 4 --verify $(RUN)
 
 test: check ## everything that must hold: make check, then all tests
-	$(BIN)/pytest -n 3 --dist loadgroup --durations 15  # three: Spark leaves its worker waiting often
+	$(BIN)/pytest -n 2 --dist loadgroup --durations 15
 
 quick: setup ## the signal while working: rules, the paper's examples, the referee, loop nests (a minute of CPU, no JVM, no C++)
 	$(BIN)/pytest -q $(QUICK)

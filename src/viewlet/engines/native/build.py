@@ -71,6 +71,8 @@ def build(source: str) -> Path | None:
 def _make(source: str, path: Path, compiler: Compiler) -> None:
     """Beside it goes the half of each module that is the same for all programs, and the larger one: compiled once."""
     bridge = artefact(BRIDGE, compiler, ".o")
+    with suppress(OSError):
+        os.utime(bridge)  # every build uses it, so it is never old enough for _prune
     steps = [_step(BRIDGE, bridge, compiler, "-c"), _step(source, path, compiler, str(bridge))]
     if (failed := compile_detached(steps)) is not None:
         kept = Path(failed["target"]).with_suffix(".cpp")
