@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import pyarrow as pa
@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 from viewlet.errors import DataError, Error
 from viewlet.program.trigger import Result
 from viewlet.schema import Column, Relation, Type, TypeName
+
+Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 
 def is_arrow(data: object) -> bool:
@@ -25,6 +27,9 @@ def settled(data: Any, relation: str) -> Any:
     if library in ("pandas", "polars") and kind == "Series":
         why = "a Series is one column: to_frame() makes a frame of it; the values of one row are tuple(series)"
         raise DataError(why, relation=relation, value=data)
+    if isinstance(data, pa.RecordBatch):  # the fastest form: it goes in as it is
+        _check_names(data, relation)
+        return data
     if library == "polars" and kind == "LazyFrame":
         return as_table(data.collect(), relation)
     if is_arrow(data):
@@ -38,10 +43,15 @@ def as_table(data: Any, relation: str) -> pa.Table:
         arrived = data if isinstance(data, pa.Table) else _table(data)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise DataError(f"not a table: {'; '.join(map(str, error.args))}", relation=relation, value=data) from error
-    names = arrived.column_names
-    if twice := next((name for i, name in enumerate(names) if name in names[:i]), None):
-        raise DataError("the batch has two columns of this name", relation=relation, column=twice, value=data)
+    _check_names(arrived, relation)
     return arrived
+
+
+def _check_names(data: pa.Table | pa.RecordBatch, relation: str) -> None:
+    names = data.schema.names
+    if len(set(names)) < len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise DataError("the batch has two columns of this name", relation=relation, column=twice, value=data)
 
 
 def _table(data: Any) -> pa.Table:
@@ -51,6 +61,8 @@ def _table(data: Any) -> pa.Table:
 
 def batch(data: Any, relation: str) -> pa.RecordBatch:
     """All rows as one batch, which is copied only where it came in several."""
+    if isinstance(data, pa.RecordBatch):
+        return data
     table = as_table(data, relation)
     try:
         columns = [_in_one(column) for column in table.columns]
@@ -72,7 +84,7 @@ def _in_one(column: pa.ChunkedArray) -> pa.Array:
 EVERY_INTEGER = 1 << 53  # below it a double says which integer was meant
 
 
-def fitted(table: pa.Table, relation: Relation) -> pa.Table:
+def fitted(table: Rows, relation: Relation) -> Rows:
     """Columns of floats as what they stand for in their columns, as far as each value alone would not say it.
 
     Moments with a time zone are as engines hold them: those of UTC.
@@ -90,7 +102,7 @@ def fitted(table: pa.Table, relation: Relation) -> pa.Table:
     return table
 
 
-def _integers(relation: Relation, column: Column, given: pa.ChunkedArray) -> pa.ChunkedArray:
+def _integers(relation: Relation, column: Column, given: Any) -> Any:
     """How pandas and others hold integers some of which are missing: NaN is no number that an integer can be."""
     known = pc.if_else(pc.is_nan(given), pa.scalar(None, pa.float64()), given)
     is_one = pc.and_(pc.equal(pc.floor(known), known), pc.less(pc.abs(known), float(EVERY_INTEGER)))

@@ -412,7 +412,8 @@ class Database(Inventory):
     def _settled(self, relation: str, rows: Any) -> Any:
         """Before the turn begins: code that makes the rows may itself ask the database."""
         data = arrow.settled(rows, relation)
-        return arrow.fitted(data, self._running.relation(relation)) if isinstance(data, pa.Table) else data
+        is_columns = isinstance(data, (pa.Table, pa.RecordBatch))
+        return arrow.fitted(data, self._running.relation(relation)) if is_columns else data
 
     def _meanwhile(self, data: Any, update: Callable[[Session, Any], None]) -> None:
         """An update while the native program is compiled. One that is large, or has NaN or infinities, waits for it."""

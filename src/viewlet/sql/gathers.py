@@ -1,6 +1,6 @@
 """STRING_AGG and LIST, by any of their names: the values of a group in an order, put together when a view is read.
 
-Where SQL leaves the order open (rows that tie, no ORDER BY), it is that of the values, on every engine alike.
+SQL leaves the order open where rows tie, or where there is no ORDER BY. Every engine then sorts by the values.
 """
 
 from __future__ import annotations
