@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import TracebackType
@@ -32,17 +31,17 @@ from viewlet.engines.native.emit.watch import UNWATCHED, Watched
 from viewlet.engines.native.engine import Compiled, NativeEngine, compile_program
 from viewlet.engines.tables import tables_reader
 from viewlet.errors import Error, SqlError, refusing_depth
-from viewlet.inventory import Inventory
 from viewlet.keys import Event
+from viewlet.listening import Listening
 from viewlet.program.encoding import Row
 from viewlet.program.kinds import Unfit
-from viewlet.program.trigger import Program, Result
+from viewlet.program.trigger import Program
 from viewlet.schema import Relation
 from viewlet.session import NativeSession, Session, Start, Tables, finite_row
 from viewlet.sql.define import Changed, Step
 from viewlet.sql.source import script_text
 from viewlet.sql.translate import Translation, nothing
-from viewlet.tiers import NativeBuild
+from viewlet.tiers import WORTH_HANDING_OVER, NativeBuild
 from viewlet.turn import Turn
 from viewlet.view import View, weights
 
@@ -62,11 +61,10 @@ TIERS: dict[EngineName, type] = {"native": NativeEngine, "python": PythonEngine,
 DEFAULT_ENGINE: EngineName = "native"
 ONLY_NATIVE = "the tables hold NaN or infinities, and there is no machine code for this script that could take them"
 IN_MEMORY = "this database is in memory, and nothing of it is kept: viewlet.connect(directory) makes one that lasts"
-WORTH_HANDING_OVER = 20_000  # rows that take Python longer to compute views from than a user waits for without notice
 WORTH_WAITING = 100_000  # rows that take generated Python about as long as a compiler run
 
 
-class Database(Inventory):
+class Database(Listening):
     """Streams, static tables and views, in memory. :func:`connect` makes one.
 
     Every update is checked whole before it changes anything: a refused update leaves the database as it was. One thread
@@ -460,68 +458,6 @@ class Database(Inventory):
             raise Error(f"{name} cannot be verified: its definition is evaluated exactly, over no NaN and no infinity")
         over_tables = tables_reader([r for r in self.program.relations if r.name in read], tables)
         return differences(weights(definition, over_tables), self.view(name)._weights())
-
-    def subscribe(self, view: str, callback: Callable[[Change], object]) -> Callable[[], None]:
-        """Call back with each ``(weight, row)`` by which a view changes; see :meth:`View.subscribe`."""
-        with self._turn.reading():
-            return self._subscribe(view, callback)
-
-    def _subscribe(self, view: str, callback: Callable[[Change], object]) -> Callable[[], None]:
-        self._result(self.program.results, view)
-        end = self._subscriptions.add(view, callback)
-        try:
-            self._listen()
-        except BaseException:
-            end()
-            raise
-
-        def ended() -> None:
-            with self._turn.reading():
-                end()
-                if self._session is not None:
-                    self._compile_natively()
-                    self._subscriptions.settle()
-
-        return ended
-
-    def _listen(self) -> None:
-        """The native program for those who listen now. Rows by the thousand are worth waiting for it."""
-        self._compile_natively()
-        session = self._running
-        many = isinstance(session, NativeSession) and session.engine.rows() >= WORTH_HANDING_OVER
-        if self._build is not None and many:
-            self._build.wait()
-        self._fresh()
-        self._subscriptions.settle()
-
-    def _weights(self, view: str) -> Counter[Row]:
-        return self.view(view)._weights()
-
-    def _tells(self, view: str | None = None) -> bool:
-        engine = self._running.engine
-        if not isinstance(engine, NativeEngine):
-            return False
-        return bool(engine.watched.results) if view is None else engine.watches(view)
-
-    def _changed(self, view: str) -> list[Change]:
-        session = self._running
-        assert isinstance(session, NativeSession)
-        return session.changes(view)
-
-    def _all_told(self) -> None:
-        engine = self._running.engine
-        if isinstance(engine, NativeEngine) and engine.watched.results:
-            engine.all_told()
-
-    def _result(self, results: tuple[Result, ...], name: str) -> Result:
-        for result in results:
-            if result.name == name:
-                return result
-        if name in self._translation.catalog.views:
-            hint = "a plain view, which only other views read: write CREATE MATERIALIZED VIEW to read it"
-            raise Error(f"{name} is {hint}")
-        there = ", ".join(result.name for result in results) or "none"
-        raise Error(f"there is no view {name}; there are: {there}")
 
     # -- keeping -------------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from viewlet.errors import Error
 from viewlet.program.kinds import Unfit
 from viewlet.program.trigger import Program
 
+WORTH_HANDING_OVER = 20_000  # rows that take Python longer to compute views from than a user waits for without notice
 HEAD_START = 0.2  # seconds in which the first answers have the processor for themselves
 NO_COMPILER = (
     "no C++ compiler was found (g++, clang++, or the ziglang package from PyPI): views are kept fresh by generated "

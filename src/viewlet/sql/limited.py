@@ -1,8 +1,8 @@
 """LIMIT and OFFSET in a subquery: the first rows of one group, which is all rows.
 
 ``SELECT a FROM r ORDER BY b LIMIT 3`` is ``SELECT a FROM r QUALIFY row_number() OVER (ORDER BY b) <= 3``. A query that
-groups rows, has DISTINCT or is a set operation becomes a subquery first, and the limit stands outside. Rows that tie are
-sorted by their columns, as at the end of a view.
+groups rows, has DISTINCT or is a set operation becomes a subquery first, and the limit stands outside. Rows that tie
+are sorted by their columns, as at the end of a view.
 """
 
 from __future__ import annotations
