@@ -86,6 +86,15 @@ class View:
         with self._database._turn.reading():
             return self._rows()
 
+    def first(self, most: int = SHOWN_ROWS) -> list[Row]:
+        """At most so many rows: the first of its ORDER BY, or any.
+
+        With the native engine a look at a large view costs what these rows cost, unless it must be sorted for them:
+        by an ORDER BY without LIMIT.
+        """
+        with self._database._turn.reading():
+            return self._first(most)
+
     def arrow(self) -> pa.Table:
         """All rows as an Arrow table. The native engine hands its columns over without a copy."""
         with self._database._turn.reading():
@@ -217,9 +226,9 @@ class View:
     def _engine(self) -> Engine:
         return self._database._fresh().engine
 
-    def _native(self) -> pa.Table | None:
+    def _native(self, most: int | None = None) -> pa.Table | None:
         """The columns as the native engine hands them over, without a copy; None on other engines."""
-        rows = self._engine.result(self.name)
+        rows = self._engine.result(self.name, most)
         return None if rows is None else arrow.from_struct(self._result, rows)
 
     def _rows(self) -> list[Row]:
@@ -227,7 +236,7 @@ class View:
         return list(self._repeated()) if table is None else arrow.listed(self._result, table)
 
     def _first(self, n: int) -> list[Row]:
-        table = self._native()
+        table = self._native(n)
         return list(islice(self._repeated(), n)) if table is None else arrow.listed(self._result, table.slice(0, n))
 
     def _repeated(self) -> Iterator[Row]:

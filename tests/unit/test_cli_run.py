@@ -21,7 +21,7 @@ from typer.testing import CliRunner, Result
 import viewlet
 from viewlet.cli.main import app
 from viewlet.errors import DataError
-from viewlet.jobs import growing
+from viewlet.jobs import growing, kept
 from viewlet.jobs.growing import next_piece, rows_end
 from viewlet.jobs.kept import KeptRun
 from viewlet.jobs.position import POSITIONS, Position
@@ -288,6 +288,64 @@ def test_watch_reads_on_until_ctrl_c_and_keeps_the_results(job: str, tmp_path: P
     assert Counter((tmp_path / "out" / "v.csv").read_text().split()) == Counter(
         ["n,s,d", "one,5,5.00", "two,7,7.00", ",1,1.00"]
     )
+
+
+def test_a_file_that_vanishes_is_passed_over_or_told_in_a_sentence(
+    job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look at a directory and the read: nothing of it was read, or rows of it are missing."""
+    watching = KeptRun(Path(job).read_text(), OPTIONS, None, True)
+    batches = watching.batches()
+    assert [next(batches).rows, next(batches).rows] == [3, 5]
+    (late := tmp_path / "r" / "2.csv").write_text("a,x\n1,1\n")
+
+    def vanish(*given: object) -> None:
+        late.unlink(missing_ok=True)
+        (tmp_path / "r" / "3.csv").write_text("a,x\n1,5\n")
+
+    monkeypatch.setattr(time, "sleep", vanish)
+    monkeypatch.setattr(kept.local, "data_files", lambda source: [str(late), *sorted(map(str, late.parent.glob("*")))])
+    assert next(batches).rows == 6
+    assert watching.rows("n") == [(3,)]
+    with (third := tmp_path / "r" / "3.csv").open("a") as file:
+        file.write("1,6\n")
+    monkeypatch.setattr(kept, "next_piece", lambda *given: third.unlink(missing_ok=True) or next_piece(*given))
+    with pytest.raises(DataError, match=r"r: .*3\.csv vanished while it was read"):
+        next(batches)
+    watching.close()
+
+
+def test_a_file_that_cannot_be_opened_is_told_in_a_sentence(job: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*given: object, **more: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(pa, "input_stream", refuse)
+    refused = run(job)
+    assert (refused.exit_code, refused.stderr.count("\n")) == (3, 1)
+    assert refused.stderr.endswith("1.csv cannot be read: Permission denied\n")
+
+
+def test_killed_in_the_middle_it_goes_on_as_if_nothing_had_been(tmp_path: Path) -> None:
+    """kill -9 after any batch: the next run reads the rest, and DuckDB says that no row counts twice or never."""
+    (tmp_path / "job.sql").write_text(GENERATED.replace("events = 2500", "events = 60000"))
+    command = [sys.executable, "-c", "from viewlet.cli.main import app; app()", "run", str(tmp_path / "job.sql")]
+    command += ["--db", str(tmp_path / "db")]
+    env = {**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONUNBUFFERED": "1"}
+    done = 0
+    for batches in (3, 9):
+        with subprocess.Popen(command, env=env, text=True, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            for _ in range(batches):
+                line = process.stdout.readline()
+            process.kill()
+        assert process.returncode == -signal.SIGKILL
+        done += int(line.split()[1].split("/")[0])
+    ended = run(str(tmp_path / "job.sql"), "--db", str(tmp_path / "db"), "--json")
+    left = int(ended.stderr.split(" rows read")[-2].split()[-1].replace(",", ""))
+    assert 0 < left <= 60_000 - 1000 * done
+    right = run(str(tmp_path / "job.sql"), "--json", "--verify")
+    assert (ended.exit_code, right.exit_code) == (0, 0), ended.output + right.output
+    assert rows(ended) == rows(right) != {"v": [[None, None]]}
 
 
 def test_watch_waits_for_the_first_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

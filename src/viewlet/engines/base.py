@@ -36,8 +36,11 @@ class Engine(Protocol):
     def entries(self, view: str) -> Entries:
         """The whole content of a view; of a view cache, what it holds, with the inputs first in each key."""
 
-    def result(self, name: str) -> object | None:
-        """The rows of a SQL view as an Arrow struct array, from an engine that makes them; else None."""
+    def result(self, name: str, most: int | None = None) -> object | None:
+        """The rows of a SQL view as an Arrow struct array, from an engine that makes them; else None.
+
+        ``most``: only so many, the first of an order or those that are met first, at the price of these.
+        """
 
     def result_row(self, name: str, key: Mapping[str, Scalar]) -> object | None:
         """The same of the row whose key variables have these values, where that costs less than all rows."""

@@ -36,6 +36,12 @@ def read(relation: Relation, source: Files, file: str, content: pa.Buffer | None
             rows += piece.num_rows
     except (pa.ArrowException, ValueError) as error:
         raise DataError(f"{file} cannot be read: {error}", relation=relation.name) from error
+    except OSError as error:
+        raise unreadable(relation, file, error) from error
+
+
+def unreadable(relation: Relation, file: str, error: OSError) -> DataError:
+    return DataError(f"{file} cannot be read: {error.strerror or error}", relation=relation.name)
 
 
 def _declared(relation: Relation, file: str, table: pa.Table, first: int) -> pa.Table:

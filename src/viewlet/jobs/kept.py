@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 
 from viewlet import dml
 from viewlet.directory import connect
+from viewlet.errors import DataError
 from viewlet.jobs import local
-from viewlet.jobs.file import OP, with_op
+from viewlet.jobs.file import OP, unreadable, with_op
 from viewlet.jobs.growing import next_piece
 from viewlet.jobs.position import Position, begun, with_positions
 from viewlet.jobs.run import Options, Progress, Stop, given_relations
@@ -25,6 +26,7 @@ from viewlet.schema import Relation
 from viewlet.sql.translate import nothing
 
 POLL = 0.2  # seconds between two looks at files that still grow
+GONE = "{file} vanished while it was read, so nobody knows which of its rows are missing: put it back, and run again"
 
 
 @dataclass(frozen=True)
@@ -126,15 +128,16 @@ class KeptRun:
         for file in self._changed_files(relation, source):
             start, state = Position(relation.name, os.path.abspath(file)), _state(file)
             position = self._positions.get(start.key, start)
-            while piece := next_piece(relation, source, file, position, grows):
+            while piece := _piece(relation, source, file, position, grows):
                 table, position = piece
                 yield Update(_events(relation, table), position)
-            self._seen[file] = state
+            if state is not None:
+                self._seen[file] = state
 
     def _changed_files(self, relation: Relation, source: Files) -> list[str]:
         known = any(key[0] == relation.name for key in self._positions)
         files = local.data_files(source) if self._watch or known else local.some_data_files(relation, source)
-        return [file for file in files if self._seen.get(file) != _state(file)]
+        return [file for file in files if (state := _state(file)) is not None and self._seen.get(file) != state]
 
     def _waiting(self) -> int:
         """About how many batches there are to read now."""
@@ -163,8 +166,26 @@ class KeptRun:
         self._db.close()
 
 
-def _state(file: str) -> tuple[int, int]:
-    status = os.stat(file)
+def _piece(
+    relation: Relation, source: Files, file: str, position: Position, grows: bool
+) -> tuple[pa.Table, Position] | None:
+    """A file of which nothing was read yet may go, or get another name. Rows behind those that were read may not."""
+    try:
+        return next_piece(relation, source, file, position, grows)
+    except FileNotFoundError as error:
+        if grows and not position.bytes:
+            return None
+        raise DataError(GONE.format(file=file), relation=relation.name) from error
+    except OSError as error:
+        raise unreadable(relation, file, error) from error
+
+
+def _state(file: str) -> tuple[int, int] | None:
+    """Its size and time; None where it is gone."""
+    try:
+        status = os.stat(file)
+    except FileNotFoundError:
+        return None
     return status.st_size, status.st_mtime_ns
 
 

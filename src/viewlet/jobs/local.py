@@ -144,7 +144,16 @@ def data_files(source: Files) -> list[str]:
     """The oldest first, as Spark takes them; hidden ones and marks like ``_SUCCESS`` are no data."""
     inside = os.path.join(source.path, "*") if os.path.isdir(source.path) else source.path
     files = [f for f in glob.glob(inside) if Path(f).is_file() and not Path(f).name.startswith((".", "_"))]
-    return sorted(files, key=lambda file: (os.stat(file).st_mtime_ns, file))
+    times = {file: time for file in files if (time := _written(file)) is not None}
+    return sorted(times, key=lambda file: (times[file], file))
+
+
+def _written(file: str) -> int | None:
+    """When; None where it is gone since it was listed."""
+    try:
+        return os.stat(file).st_mtime_ns
+    except FileNotFoundError:
+        return None
 
 
 def events_in(relation: Relation, table: pa.Table) -> pa.RecordBatch:

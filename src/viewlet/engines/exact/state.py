@@ -215,7 +215,7 @@ class State:
     def entries(self, view: str) -> Entries:
         return self._codecs[view].decode_entries(self._views[view].entries())
 
-    def result(self, name: str) -> None:
+    def result(self, name: str, most: int | None = None) -> None:
         """Rows are read off the views, one by one."""
         return
 

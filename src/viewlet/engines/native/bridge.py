@@ -27,6 +27,7 @@ Point = tuple[Journal, int]  # so many updates
 Again = Callable[[], tuple[Callable[[], object], int]]  # what does an update once more, and how many rows it has
 Pairs = Sequence[tuple[int, int]]  # numbers of relations, maps or views: those of the state itself first
 WIDEST = 39  # digits of 128 bits
+ALL = (1 << 63) - 2  # rows of a result, which are fewer
 
 
 class Module(Protocol):
@@ -48,7 +49,7 @@ class Module(Protocol):
     def entries(self, state: object, view: int) -> list[tuple[Row, Sum]]: ...
     def put(self, state: object, view: int, key: Row, value: Sum) -> Report: ...
     def weigh(self, state: object, view: int) -> tuple[int, int]: ...
-    def rows(self, state: object, result: int) -> tuple[Any, ...]: ...
+    def rows(self, state: object, result: int, most: int) -> tuple[Any, ...]: ...
     def read_one(self, state: object, result: int, view: int, key: Row) -> tuple[Any, ...] | None: ...
     def changes(self, state: object, watched: int) -> tuple[Any, ...]: ...
     def told(self, state: object, watched: int) -> list[tuple[Any, ...]] | tuple[Any, ...]: ...
@@ -308,9 +309,12 @@ class NativeState:
     def has_result(self, name: str) -> bool:
         return name in self._results
 
-    def rows(self, result: str) -> ArrowRows:
-        """The rows of a result; a value that its column's type cannot hold is an error, never another number."""
-        exported = self._module.rows(self._state, self._results[result])
+    def rows(self, result: str, most: int | None = None) -> ArrowRows:
+        """The rows of a result; a value that its column's type cannot hold is an error, never another number.
+
+        ``most``: only so many, the first that are met.
+        """
+        exported = self._module.rows(self._state, self._results[result], ALL if most is None else most)
         return _arrow(result, self._program.result(result).columns, exported)
 
     def row(self, result: str, view: str, key: Row) -> ArrowRows | None:

@@ -298,8 +298,8 @@ class NativeEngine:
             for key, m in self.state.entries(view)
         }
 
-    def result(self, name: str) -> ArrowRows | None:
-        return self.state.rows(name) if self.state.has_result(name) else None
+    def result(self, name: str, most: int | None = None) -> ArrowRows | None:
+        return self.state.rows(name, most) if self.state.has_result(name) else None
 
     def result_row(self, name: str, key: Mapping[str, Scalar]) -> ArrowRows | None:
         rows = self._program.result(name).rows

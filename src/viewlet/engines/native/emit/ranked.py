@@ -99,7 +99,7 @@ class Ranked:
             f"    const auto put = [&](const auto& key, i64 times) {{ put_{self.name}(key, times, out); }};",
             f"    {ranked}.update(texts, out, stand);",
             f"    if (faults.any) return {ranked}.forget();",
-            f"    {ranked}.first({limit}, {self.result.offset}ull, put);",
+            f"    {ranked}.first(out.wanted({limit}), {self.result.offset}ull, put);",
             "    unmark_all();" if self.is_kept else f"    {ranked}.forget();",
         ]
         return Code(tuple(lines))

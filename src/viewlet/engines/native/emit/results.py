@@ -145,6 +145,7 @@ def _columns(nest: Nest, terms: Terms, result: Result, step: Emit, scope: Scope)
     if not result.distinct:
         nest.out.add(f"out.weight({weight(terms, step, scope)});")
     nest.out.add("out.end();")
+    nest.out.add("if (out.is_full()) return;")
 
 
 def put_columns(nest: Nest, terms: Terms, result: Result, scope: Scope) -> None:

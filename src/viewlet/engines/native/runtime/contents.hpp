@@ -189,13 +189,15 @@ inline PyObject* unshown(State& state, const ResultInfo& result, const Rows& row
     return tuple_of(PyUnicode_FromString("unfit"), PyLong_FromLongLong(rows.unfit_column), from_i128(rows.unfit_value));
 }
 
-// rows(state, result) -> (schema, array), or ("unfit", column, value) or a report as of an update
+// rows(state, result, how many at most) -> (schema, array), or ("unfit", column, value) or a report as of an update
 inline PyObject* rows(PyObject*, Arguments arguments, Py_ssize_t count) {
-    Call call(arguments, count, 2);
-    i64 index;
-    if (!call || !call.integer(1, index, 0, MODULE.result_count)) return nullptr;
+    Call call(arguments, count, 3);
+    i64 index, most;
+    if (!call || !call.integer(1, index, 0, MODULE.result_count) || !call.integer(2, most, 0, Rows::ALL))
+        return nullptr;
     const ResultInfo& result = MODULE.result(u32(index));
     Rows rows(result.columns, result.width, call.state->texts());
+    rows.most = most;
     bool was_noting = MODULE.is_noting(call.state->program);
     MODULE.read(call.state->program, u32(index), rows);
     if (was_noting) forget_texts(*call.state);  // a read may be the end of what is noted

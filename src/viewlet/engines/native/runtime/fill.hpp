@@ -71,7 +71,7 @@ void Rows::weight(i64 n) {
 
 void Rows::end() {
     ++length;
-    for (; times > 1; --times, ++length)
+    for (; times > 1 && !is_full(); --times, ++length)
         for (u32 c = 0; c < width; ++c) repeat(c);
     times = 1;
 }

@@ -49,12 +49,15 @@ struct Rows {
         i64 nulls{};
     };
 
+    static constexpr i64 ALL = 0x7fffffffffffffff;
+
     const ResultColumn* columns;
     u32 width;
     const Texts& texts;
     Filled* filled;
     i64 length{};
     i64 times{1};
+    i64 most{ALL};       // rows that are wanted: readers stop when there are so many
     bool unfit{};        // a value does not fit its column: the first such
     bool uncountable{};  // a weight below 1: the program is wrong
     u32 unfit_column{};
@@ -75,6 +78,8 @@ struct Rows {
     void null(u32 column);
     void weight(i64 n);  // how often the row counts; before end()
     void end();
+    bool is_full() const { return length >= most; }
+    u64 wanted(u64 limit) const { return limit < u64(most) ? limit : u64(most); }
 
 private:
     void push_text(u32 column, const char* data, u64 size);
