@@ -1,7 +1,8 @@
 """Views over Spark streams: the same native program in every cell of a grid, exactly once.
 
 ``maintain`` keeps the views of a SQL script fresh over streaming DataFrames; ``session`` makes a Spark session where
-there is none.
+there is none; ``register`` makes ``spark.read.format("viewlet")`` known to a session, ``tables`` all views of a
+checkpoint to its SQL.
 """
 
 try:
@@ -10,7 +11,8 @@ except ImportError as missing:
     raise ImportError("viewlet.spark needs PySpark: pip install 'viewlet[spark]'") from missing
 
 from viewlet.spark.driver.maintain import maintain
+from viewlet.spark.driver.source import register, tables
 from viewlet.spark.driver.views import Views
 from viewlet.spark.session import session
 
-__all__ = ["Views", "maintain", "session"]
+__all__ = ["Views", "maintain", "register", "session", "tables"]

@@ -218,6 +218,17 @@ def _claim(store: Store, pipeline: Pipeline) -> None:
     )
 
 
+def results_of(checkpoint: str) -> dict[str, Result]:
+    """The views of the script that a checkpoint was begun with."""
+    store = Store.of(checkpoint)
+    try:
+        _, begun, script = store.read(JOB).to_pybytes().decode().split("\n", 2)
+    except FileNotFoundError:
+        raise Error(f"{checkpoint} holds no state of a maintained script") from None
+    dialect: Dialect = "paper" if "dialect=paper" in begun else "sql"
+    return {result.name: result for result in nothing(dialect).followed(script).script.results}
+
+
 def works(pipeline: Pipeline, run: Run, tasks: int, slots: Callable[[str], list[str]], artefacts: Artefacts) -> Works:
     """``slots`` says which slots of a routed row hold the columns of a copy."""
     merge = pipeline.merge
