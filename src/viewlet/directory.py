@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain
 from os import PathLike
 from pathlib import Path
@@ -14,6 +15,7 @@ import pyarrow as pa
 from viewlet.compiler.script import compile_script
 from viewlet.compiler.strategy import StrategyName
 from viewlet.database import DEFAULT_ENGINE, ENGINES, WORTH_WAITING, Database, EngineName
+from viewlet.durable.beside import Beside
 from viewlet.durable.directory import Directory
 from viewlet.engines.native.bridge import SpoiledError
 from viewlet.engines.native.engine import NativeEngine, compile_program
@@ -24,6 +26,7 @@ from viewlet.program.trigger import Program
 from viewlet.recovery import Functions, Replay
 from viewlet.schema import Dialect, Relation
 from viewlet.session import Session
+from viewlet.turn import BusyError
 
 Durability = Literal["none", "process", "machine"]
 WORTH_A_SNAPSHOT = 1 << 25  # bytes of log, which are read in less than a second
@@ -34,6 +37,8 @@ class StoredDatabase(Database):
 
     _ledger: Ledger
     _least = WORTH_A_SNAPSHOT
+    _beside: Beside | None = None  # a snapshot in the making
+    _between = False  # whether the next one is written between two calls
 
     def _open(self, path: Path, dialect: Dialect, durability: Durability, functions: Functions) -> None:
         directory, replay = Directory(path, dialect), Replay(dialect, functions, self.create_function)
@@ -52,7 +57,7 @@ class StoredDatabase(Database):
     def _restore(self, replay: Replay) -> None:
         self._translation = replay.translation
         program = compile_script(replay.translation.script, self._strategy)
-        large = self._tiered and replay.rows >= WORTH_WAITING
+        large = self._tiered and replay.has(WORTH_WAITING)
         session = self._natively(program, replay) if large else None
         self._session = session or self._session_for(program, replay.tables())
         self._compile_natively()
@@ -90,23 +95,48 @@ class StoredDatabase(Database):
     # -- snapshots -----------------------------------------------------------------------------------------------------
 
     def _tidy(self) -> None:
-        """A snapshot is due when the log is as long as the last one, so a row is written twice on average."""
-        if self._ledger.size >= self._least and self._ledger.outgrown >= 0:
-            with self._turn.writing():
-                try:
-                    self._checkpoint()
-                except StorageError as error:
-                    self._least = 2 * self._ledger.size
-                    warnings.warn(f"no snapshot was made, and the log goes on: {error}", stacklevel=3)
+        """A snapshot is due when the logs are as long as the last one, so a row is written twice on average."""
+        beside = self._beside
+        if self._is_due() if beside is None else beside.is_done:
+            with suppress(BusyError), self._turn.writing():  # the update is in: another one may see to this
+                self._snapshot()
+
+    def _is_due(self) -> bool:
+        return self._ledger.size >= self._least and self._ledger.outgrown
+
+    def _snapshot(self) -> None:
+        """What :meth:`_tidy` says, once it is this thread's turn."""
+        beside, self._beside = self._beside, None
+        try:
+            if beside is not None:
+                self._judge(beside)
+            elif self._is_due() and self._between:
+                self._checkpoint()
+            elif self._is_due():
+                self._beside = self._ledger.snapshot_beside()
+        except StorageError as error:
+            self._least = 2 * max(self._least, self._ledger.size)
+            warnings.warn(f"no snapshot was made, and the log goes on: {error}", stacklevel=4)
+
+    def _judge(self, beside: Beside) -> None:
+        """Where it failed, the next one is written by this process, between two calls."""
+        self._between = beside.failure is not None
+        if beside.failure is not None:
+            raise StorageError(beside.failure)
+        self._least = WORTH_A_SNAPSHOT
 
     def checkpoint(self) -> None:
         with self._turn.writing():
+            self._running  # noqa: B018  it must not be closed
+            beside, self._beside = self._beside, None
+            if beside is not None:
+                beside.give_up()
             self._checkpoint()
 
     def _checkpoint(self) -> None:
         session = self._running
         self._ledger.snapshot(blob for relation in session.program.relations for blob in _blobs(session, relation))
-        self._least = WORTH_A_SNAPSHOT
+        self._least, self._between = WORTH_A_SNAPSHOT, False
 
     def sync(self) -> None:
         with self._turn.writing():
@@ -114,10 +144,15 @@ class StoredDatabase(Database):
             self._ledger.sync()
 
     def close(self) -> None:
+        """A snapshot in the making is waited for: else the log of a database that is never open for long would grow."""
         if self._session is not None:
             super().close()
             self._subscriptions.tell_first(None)
-            self._ledger.close()
+            try:
+                if self._beside is not None:
+                    self._beside.wait()
+            finally:
+                self._ledger.close()
 
 
 def _blobs(session: Session, relation: Relation) -> Iterator[Blob]:

@@ -24,7 +24,9 @@ import pyarrow.compute as pc
 
 from viewlet import arrow
 from viewlet.boundary import Encoder, encoder, to_key
-from viewlet.durable.directory import Directory
+from viewlet.durable.beside import Beside
+from viewlet.durable.directory import Directory, Draft
+from viewlet.durable.records import Appender
 from viewlet.keys import Event
 from viewlet.program.encoding import Row, Stored
 from viewlet.schema import Column, Relation, Type
@@ -155,26 +157,36 @@ class Ledger:
         """All scripts and all rows, in place of the log so far."""
         draft = self._directory.next_snapshot()
         try:
-            for script in self.scripts:
-                draft.append(payload(script.line, []))
-            for blob in rows:
-                draft.append(payload({}, [blob]))
+            write_snapshot(draft, self.scripts, rows)
             self._directory.take(draft)
         except BaseException:
             draft.give_up()
             raise
         self._scripts = [(-1, script) for script in self.scripts]
 
+    def snapshot_beside(self) -> Beside:
+        """The same by another process, which has begun when this returns. What is noted from now on is not in it."""
+        number = self._directory.seal()
+        self._scripts = [(-1, script) for script in self.scripts]
+        return Beside(self._directory, number)
+
     @property
-    def outgrown(self) -> int:
-        """How many bytes the log has more than the snapshot before it."""
-        return self.size - self._directory.manifest.rows_bytes
+    def outgrown(self) -> bool:
+        """Whether the logs are as long as the snapshot before them."""
+        return self._directory.logged >= self._directory.manifest.rows_bytes
 
     def sync(self) -> None:
-        self._directory.appender.sync()
+        self._directory.sync()
 
     def close(self) -> None:
         self._directory.close()
+
+
+def write_snapshot(draft: Draft | Appender, scripts: Iterable[Script], rows: Iterable[Blob]) -> None:
+    for script in scripts:
+        draft.append(payload(script.line, []))
+    for blob in rows:
+        draft.append(payload({}, [blob]))
 
 
 def payload(line: Mapping[str, Any], blobs: Sequence[Blob]) -> list[Any]:

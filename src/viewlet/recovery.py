@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from viewlet.engines.native.bridge import Cells
 from viewlet.engines.native.engine import MOST_COPIES, Compiled
 from viewlet.errors import CorruptError, Error, SqlError, refusing_depth
 from viewlet.keys import one_nan
-from viewlet.ledger import Script, batch_cells
+from viewlet.ledger import CHUNK, Script, batch_cells, blobs
 from viewlet.program.encoding import Row
 from viewlet.schema import Dialect, Relation
 from viewlet.session import NativeSession, Tables
@@ -28,18 +28,22 @@ from viewlet.sql.translate import nothing
 Functions = Mapping[str, Callable[..., Any]]
 CreateFunction = Callable[[str, Callable[..., Any], Sequence[str], str], None]
 Few = list[tuple[Row, int]]
-Part = Few | tuple[int, pa.RecordBatch]  # rows that came or went, in order
+Packed = tuple[int, pa.Buffer]  # how often each row came or went, and the rows in Arrow's format, opened when used
+Part = Few | Packed
+Keep = Callable[[bytes], pa.Buffer]
 
 
 class Replay:
     """What records come to, one after the other."""
 
-    def __init__(self, dialect: Dialect, functions: Functions, create_function: CreateFunction) -> None:
+    def __init__(
+        self, dialect: Dialect, functions: Functions, create_function: CreateFunction, keep: Keep = pa.py_buffer
+    ) -> None:
+        """``keep`` says where rows in Arrow's format are kept that came one by one."""
         self.translation = nothing(dialect)
         self.scripts: list[Script] = []
         self.parts: dict[str, list[Part]] = {}
-        self.rows = 0
-        self._given, self._create_function = functions, create_function
+        self._given, self._create_function, self._keep = functions, create_function, keep
 
     def take(self, payload: memoryview) -> None:
         """One record."""
@@ -52,10 +56,7 @@ class Replay:
             self._take_one(name, tuple(cells), times)
         at = end + 1
         for name, times, length in line.get("rows", ()):
-            with pa.ipc.open_stream(buffer.slice(at, length)) as stream:
-                batch = stream.read_next_batch()
-            self.parts.setdefault(name, []).append((times, batch))
-            self.rows += batch.num_rows
+            self.parts.setdefault(name, []).append((times, buffer.slice(at, length)))
             at += length
 
     def _take_one(self, name: str, row: Row, times: int) -> None:
@@ -64,8 +65,18 @@ class Replay:
             parts.append([])
         last = parts[-1]
         assert isinstance(last, list)
-        last.append((row, times))
-        self.rows += 1
+        last.append((one_nan(row), times))
+        if len(last) == CHUNK:
+            parts[-1:] = self.packed(name, last)
+
+    def packed(self, name: str, few: Few) -> Iterator[Packed]:
+        """What they come to, in a tenth of the memory: rows that come before those that go."""
+        relation = self._relation(name)
+        for _, times, batch in blobs({name: relation}, [(name, row, times) for row, times in few]):
+            yield times, self._keep(batch.schema.serialize().to_pybytes() + batch.serialize().to_pybytes())
+
+    def _relation(self, name: str) -> Relation:
+        return next(relation for relation in self.translation.script.relations if relation.name == name)
 
     # -- definitions ---------------------------------------------------------------------------------------------------
 
@@ -98,6 +109,14 @@ class Replay:
 
     # -- rows ----------------------------------------------------------------------------------------------------------
 
+    def has(self, rows: int) -> bool:
+        """Whether at least so many rows came or went."""
+        for part in (part for parts in self.parts.values() for part in parts):
+            rows -= len(part) if isinstance(part, list) else opened(part[1]).num_rows
+            if rows <= 0:
+                return True
+        return False
+
     def tables(self) -> Tables:
         """The rows of each relation, derived columns included."""
         relations = self.translation.script.relations
@@ -119,19 +138,23 @@ class Replay:
         return session
 
     def _counted(self, name: str) -> Counter[Row]:
-        relation = next(r for r in self.translation.script.relations if r.name == name)
+        relation = self._relation(name)
         rows: Counter[Row] = Counter()
         for part in self.parts.get(name, ()):
-            if isinstance(part, tuple):
-                times, batch = part
-                few = ((row, times) for row in batch_cells(relation.as_given, batch))
+            if isinstance(part, list):
+                for row, n in part:
+                    rows[row] += n
             else:
-                few = ((one_nan(row), times) for row, times in part)
-            for row, n in few:
-                rows[row] += n
+                for row in batch_cells(relation.as_given, opened(part[1])):
+                    rows[row] += part[0]
         if any(times < 0 for times in rows.values()):
             raise CorruptError(f"more rows of {name} left than came: a file of the directory is of another time")
         return +rows
+
+
+def opened(part: pa.Buffer) -> pa.RecordBatch:
+    with pa.ipc.open_stream(part) as stream:
+        return stream.read_next_batch()
 
 
 def _feed(session: NativeSession, relation: Relation, part: Part) -> None:
@@ -141,7 +164,7 @@ def _feed(session: NativeSession, relation: Relation, part: Part) -> None:
         wide = rows if door is None else door.stored(rows)
         state.events([(n, relation.name, Cells(row)) for row, (_, n) in zip(wide, part, strict=True)])
         return
-    times, batch = part
+    times, batch = part[0], opened(part[1])
     pairs = zip(relation.given, batch.columns, strict=True)
     columns = [values.view(arrow.ZONED) if column.type.zoned else values for column, values in pairs]
     batch = pa.RecordBatch.from_arrays(columns, [column.name for column in relation.given])

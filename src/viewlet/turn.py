@@ -18,6 +18,10 @@ TWO_WRITERS = (
 OWN_CALL = "the database is in use by the call that this one comes from; nothing was done"
 
 
+class BusyError(Error):
+    """Another thread writes, or this call comes from inside of another one. Nothing was done."""
+
+
 class Turn:
     """Whose turn it is: ``free`` holds one token, or none while somebody is inside.
 
@@ -82,13 +86,13 @@ class Turn:
     def wait(self, *, writes: bool) -> None:
         """After a ``pop`` from nothing: wait for the token, or be refused. When this returns, the token is taken."""
         if self._is_own_call():
-            raise Error(OWN_CALL)
+            raise BusyError(OWN_CALL)
         while writes and not self._readers:
             visits = self._visits
             with suppress(IndexError):
                 return self.free.pop()  # a reader has left meanwhile
             if not self._readers and visits == self._visits:
-                raise Error(TWO_WRITERS)
+                raise BusyError(TWO_WRITERS)
         mine = Lock()
         mine.acquire()
         self.line.append(mine)

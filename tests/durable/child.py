@@ -14,7 +14,9 @@ import traceback
 
 import viewlet
 from tests.durable.life import Life
-from viewlet import ledger
+from tests.durable.test_compaction import in_this_process
+from viewlet import compaction, ledger, recovery
+from viewlet.durable.beside import Beside
 
 BRIEF = 1 << 12  # bytes of log after which a snapshot is due, so that there are many
 
@@ -28,7 +30,8 @@ def live(directory: str, engine: str, durability: str, seed: int, steady: bool, 
     for _ in range(done):
         life.step()
     viewlet.directory.WORTH_A_SNAPSHOT = viewlet.directory.StoredDatabase._least = BRIEF
-    ledger.FEW = 8
+    ledger.FEW = recovery.CHUNK = compaction.CHUNK = 8
+    Beside._made = in_this_process  # type: ignore[method-assign]  # to kill both at once
     db = viewlet.connect(directory, engine=engine, durability=durability)  # type: ignore[arg-type]
     say(life.done)
     parent = os.getppid()

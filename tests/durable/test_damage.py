@@ -93,8 +93,9 @@ def test_a_file_that_is_gone_or_short(tmp_path: Path, name: str) -> None:
 def test_what_is_left_over_goes(tmp_path: Path) -> None:
     """A process that died while it wrote a snapshot left parts of it."""
     shown = made(tmp_path / "db")
-    for name in ("rows-2", "log-2", "rows-0", ".manifest.json.0123"):
+    for name in ("rows-2", "rows-0", ".manifest.json.0123"):
         (tmp_path / "db" / name).write_bytes(b"half")
+    (tmp_path / "db" / "log-2").write_bytes(b"")
     (tmp_path / "db" / "notes.txt").write_text("mine")
     assert opened(tmp_path / "db") == shown[2]
     assert {p.name for p in (tmp_path / "db").iterdir()} == {"lock", "manifest.json", "rows-1", "log-1", "notes.txt"}
@@ -154,13 +155,15 @@ def test_a_full_disk(tmp_path: Path, engine: viewlet.database.EngineName) -> Non
         assert db.verify("w") == []
 
 
-def test_a_snapshot_that_falls_due_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_snapshot_between_two_calls_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The update is in, and somebody is told."""
+    monkeypatch.setattr(viewlet.directory.StoredDatabase, "_between", True)
     monkeypatch.setattr(viewlet.directory.StoredDatabase, "_least", 3000)
     with viewlet.connect(tmp_path, engine="python") as db:
         db.execute(SCRIPT)
         db.insert("s", [(f"row {i}", i) for i in range(200)])
         assert (tmp_path / "log-1").exists()
+        monkeypatch.setattr(db, "_between", True)
         db.insert("s", [(f"row {i}", i + 1) for i in range(100)])
         monkeypatch.setattr(db, "_least", 0)
         size = (tmp_path / "log-1").stat().st_size

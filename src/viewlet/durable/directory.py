@@ -1,8 +1,10 @@
-"""The directory of a database: a snapshot, the log behind it, and the manifest that says which two files these are.
+"""The directory of a database: a snapshot, the logs behind it, and the manifest that says where these begin.
 
-Both files are of records (:mod:`viewlet.durable.records`): a snapshot is a log with nothing in it that no longer
-counts. ``manifest.json`` is replaced whole. What it does not name is left over from a process that died, and goes when
-the directory is opened again.
+All are files of records (:mod:`viewlet.durable.records`): a snapshot is a log with nothing in it that no longer counts.
+``manifest.json`` names the snapshot ``rows-n``, and is replaced whole. The logs behind it are ``log-n``, ``log-n+1``
+and so on. A log is *sealed* when the next one begins: it never changes again, so another process can make a snapshot
+of it. The first record of the next log, its *link*, says how long the sealed one is. Files that do not count are left
+over from a process that died, and go when the directory is opened again.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ import json
 import mmap
 import os
 import re
+import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,8 +26,9 @@ from viewlet.durable.lock import Lock
 from viewlet.durable.records import Appender, payloads, refused
 from viewlet.durable.store import digest
 from viewlet.errors import CorruptError, Error
+from viewlet.schema import Dialect
 
-FORMAT = 1
+FORMAT = 2  # since a snapshot may have several logs behind it
 MANIFEST = "manifest.json"
 LOCK = "lock"
 OWN = re.compile(r"\.?(log|rows)-\d+(\..*)?|\.manifest\.json\..*")
@@ -31,23 +36,19 @@ OWN = re.compile(r"\.?(log|rows)-\d+(\..*)?|\.manifest\.json\..*")
 
 @dataclass(frozen=True)
 class Manifest:
-    """``number`` counts the snapshots: the files of each have it in their names."""
+    """The snapshot ``rows-n`` holds all that came before ``log-n``, where n is ``number``."""
 
     number: int
-    dialect: str
+    dialect: Dialect
     rows_bytes: int = 0
-
-    @property
-    def log(self) -> str:
-        return f"log-{self.number}"
 
     @property
     def rows(self) -> str:
         return f"rows-{self.number}"
 
-    @property
-    def files(self) -> frozenset[str]:
-        return frozenset({self.log, self.rows})
+    def files(self, last: int) -> frozenset[str]:
+        """Those that count, if ``last`` is the number of the last log."""
+        return frozenset({self.rows, *map(log_name, range(self.number, last + 1))})
 
     def packed(self) -> bytes:
         body = json.dumps({"format": FORMAT, **asdict(self)}).encode()
@@ -67,13 +68,25 @@ class Manifest:
         return Manifest(**fields)
 
 
+def log_name(number: int) -> str:
+    return f"log-{number}"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a record ends: in which log, and at which byte."""
+
+    log: int
+    end: int
+
+
 _OPEN: WeakSet[Directory] = WeakSet()
 
 
 class Directory:
     """Open for one writer."""
 
-    def __init__(self, path: Path, dialect: str) -> None:
+    def __init__(self, path: Path, dialect: Dialect) -> None:
         """A directory that is not there is made. What is in it is read before anything else happens."""
         self.path = path
         try:
@@ -92,6 +105,9 @@ class Directory:
             self._lock.release()
             raise
         self._log: Appender | None = None
+        self._last = self.manifest.number  # of the log that is written to
+        self._sealed: dict[int, int] = {}  # the bytes of each log before it
+        self._unsynced: list[Path] = []  # sealed logs that the disk may not have yet
         _OPEN.add(self)
 
     def _there(self) -> Manifest | None:
@@ -103,10 +119,10 @@ class Directory:
                 raise CorruptError(f"{message} ({', '.join(sorted(left)[:3])}): name an empty or a new one")
         return manifest
 
-    def _begun(self, dialect: str) -> Manifest:
+    def _begun(self, dialect: Dialect) -> Manifest:
         manifest = Manifest(0, dialect)
         try:
-            for name in (manifest.rows, manifest.log):
+            for name in manifest.files(0):
                 disk.write(self.path / name, b"")
             disk.write(self.path / MANIFEST, manifest.packed())
         except OSError as error:
@@ -120,45 +136,111 @@ class Directory:
         return read_snapshot(self.path, self.manifest)
 
     def log(self, *, buffered: bool, synced: bool) -> Iterator[memoryview]:
-        """The payloads of the log. When all are read, its torn tail is cut, and it goes on from there."""
-        end = 0
-        for payload, after in read_log(self.path, self.manifest):
+        """The payloads of all logs. When all are read, the torn tail is cut, and the last log goes on from there."""
+        last = Place(self.manifest.number, 0)
+        for payload, place in read_logs(self.path, self.manifest):
+            if place.log != last.log:
+                self._sealed[last.log] = last.end
             yield payload
-            end = after
+            last = place
+        self._last = last.log
+        self._unsynced = [self.path / log_name(number) for number in self._sealed]
         self._buffered, self._synced = buffered, synced
-        self._log = Appender(self.path / self.manifest.log, end, buffered=buffered, synced=synced)
+        self._log = self._appender(last)
         self._clean()
+
+    def _appender(self, place: Place) -> Appender:
+        path = self.path / log_name(place.log)
+        return Appender(path, place.end, buffered=self._buffered, synced=self._synced)
 
     @property
     def appender(self) -> Appender:
         assert self._log is not None, "the log is read first"
         return self._log
 
+    @property
+    def logged(self) -> int:
+        """The bytes of all logs behind the snapshot."""
+        return sum(self._sealed.values()) + self.appender.size
+
+    def sync(self) -> None:
+        """All records are on the disk when this returns."""
+        try:
+            for path in self._unsynced:
+                with suppress(FileNotFoundError):  # a snapshot is in its place meanwhile
+                    disk.sync(path)
+            if self._unsynced:
+                disk.sync(self.path)  # the name of the last log
+        except OSError as error:
+            raise refused(self.path, error) from error
+        self._unsynced = []
+        self.appender.sync()
+
     # -- snapshots -----------------------------------------------------------------------------------------------------
+
+    def seal(self) -> int:
+        """Records go to a new log from now on. Its number: a snapshot of that number holds all that came before."""
+        old, number = self.appender, self._last + 1
+        old.settle()
+        new = self._appender(Place(number, 0))
+        try:
+            new.append([json.dumps({"follows": old.size, "synced": self._synced}).encode() + b"\n"])
+            if self._synced:
+                disk.sync(self.path)
+        except BaseException:
+            new.abandon()
+            (self.path / log_name(number)).unlink(missing_ok=True)
+            raise
+        self._sealed[self._last], self._log, self._last = old.size, new, number
+        if not self._synced:
+            self._unsynced.append(old.path)
+        old.abandon()
+        return number
 
     def next_snapshot(self) -> Draft:
         """What the next snapshot is written to. Nothing counts of it before :meth:`take`."""
-        return Draft(self.path, replace(self.manifest, number=self.manifest.number + 1))
+        return Draft(self.path, replace(self.manifest, number=self._last + 1))
 
     def take(self, draft: Draft) -> None:
         """The draft is whole: it and an empty log behind it are what counts from now on."""
         manifest, old = draft.finished(), self.appender
         try:
-            disk.write(self.path / manifest.log, b"")
+            disk.write(self.path / log_name(manifest.number), b"")
+        except OSError as error:
+            raise refused(self.path, error) from error
+        self._replace(manifest)
+        self._last = manifest.number
+        self._log = self._appender(Place(manifest.number, 0))
+        old.abandon()
+        self._clean()
+
+    def adopt(self, draft: Path, number: int, size: int) -> None:
+        """A snapshot of all before the log ``number``, made beside the writer, who need not stop for this.
+
+        The names of both files are on the disk before the manifest that counts on them.
+        """
+        manifest = replace(self.manifest, number=number, rows_bytes=size)
+        disk.rename(draft, self.path / manifest.rows)
+        self._replace(manifest)
+        self._clean()
+
+    def _replace(self, manifest: Manifest) -> None:
+        """Where the disk says that it failed, and has the new manifest, that one counts."""
+        try:
             disk.write(self.path / MANIFEST, manifest.packed())
         except OSError as error:
             if read_manifest(self.path) != manifest:
                 raise refused(self.path, error) from error
-        self._log = Appender(self.path / manifest.log, 0, buffered=self._buffered, synced=self._synced)
         self.manifest = manifest
-        old.abandon()
-        self._clean()
 
     def _clean(self) -> None:
-        """What no manifest names any more."""
+        """What does not count any more."""
+        counts = self.manifest.files(self._last)
+        self._sealed = {number: size for number, size in self._sealed.items() if number >= self.manifest.number}
+        self._unsynced = [path for path in self._unsynced if path.name in counts]
         for name in os.listdir(self.path):
-            if OWN.fullmatch(name) and name not in self.manifest.files:
-                (self.path / name).unlink(missing_ok=True)
+            if OWN.fullmatch(name) and name not in counts:
+                _remove(self.path / name)
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
@@ -201,8 +283,16 @@ class Draft:
 
     def give_up(self) -> None:
         self._rows.abandon()
-        for name in (self._manifest.rows, self._manifest.log):
+        for name in self._manifest.files(self._manifest.number):
             (self._path / name).unlink(missing_ok=True)
+
+
+def _remove(path: Path) -> None:
+    """A file, or the directory in which a snapshot put aside what was too much for its memory."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -225,9 +315,44 @@ def read_snapshot(path: Path, manifest: Manifest) -> Iterator[memoryview]:
         yield payload
 
 
-def read_log(path: Path, manifest: Manifest) -> Iterator[tuple[memoryview, int]]:
-    """Each payload, and where its record ends."""
-    return payloads(_mapped(path / manifest.log), str(path / manifest.log), whole=False)
+Records = Iterator[tuple[memoryview, int]]  # payloads, and where the record of each ends
+
+
+def read_logs(path: Path, manifest: Manifest) -> Iterator[tuple[memoryview, Place]]:
+    """Each payload of the logs behind the snapshot, and where its record ends."""
+    place, records = Place(manifest.number, 0), read_log(path, manifest.number)
+    while True:
+        for payload, end in records:
+            place = Place(place.log, end)
+            yield payload, place
+        following = _following(path, place)
+        if following is None:
+            return
+        place, records = Place(place.log + 1, 0), following
+
+
+def read_log(path: Path, number: int, *, sealed: bool = False) -> Records:
+    file = path / log_name(number)
+    return payloads(_mapped(file), str(file), whole=sealed)
+
+
+def _following(path: Path, place: Place) -> Records | None:
+    """The next log, unless there is none, or none that counts.
+
+    At level ``process`` a machine that dies may lose the end of a sealed log and keep the next one. The calls in it
+    were not promised to survive that, and make no sense without those before.
+    """
+    file = path / log_name(place.log + 1)
+    first = next(read_log(path, place.log + 1), None) if file.exists() else None
+    if first is None:
+        return None
+    link = json.loads(bytes(first[0]))
+    if link.get("follows") == place.end:
+        return read_log(path, place.log + 1)
+    if link.get("synced", True) or link["follows"] < place.end:
+        before = path / log_name(place.log)
+        raise CorruptError(f"{before} is not what was written: {place.end} bytes, of {link.get('follows')}")
+    return None
 
 
 def _mapped(path: Path) -> memoryview:

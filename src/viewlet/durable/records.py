@@ -120,11 +120,15 @@ class Appender:
             self._write([b"".join(self._waiting)], self.size - self._flushed, sync=False)
             self._waiting = []
 
-    def sync(self) -> None:
-        """All records are on the disk when this returns."""
+    def settle(self) -> None:
+        """The file has all records, and nothing else."""
         self.flush()
         self._check()
         self._cut()
+
+    def sync(self) -> None:
+        """All records are on the disk when this returns."""
+        self.settle()
         self._force()
 
     def take_back(self, size: int) -> None:
