@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,16 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from viewlet.engines.native import build
 from viewlet.loops import pipeline
 from viewlet.loops.steps import Block
 from viewlet.loops.text import parse_block, show_block
 
 # Compiled programs are kept with the other caches of the tests, not among the user's.
 os.environ.setdefault("VIEWLET_CACHE", str(Path(__file__).parent.parent / ".pytest_cache" / "viewlet"))
+
+if shutil.which("g++") or shutil.which("clang++"):  # a wheel with a compiler in it is left as it is
+    os.environ.setdefault("CXX", str(Path(__file__).parent / "quick-c++"))
 
 settings.register_profile("repeat", derandomize=True, deadline=None)
 settings.register_profile("explore", max_examples=2000, deadline=None)
@@ -59,6 +64,14 @@ def _seldom_collected() -> Iterator[None]:
     yield
     gc.set_threshold(*usual)
     gc.unfreeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _everything_compiled_is_kept() -> Iterator[None]:
+    """A run of the tests makes more programs than a user's cache keeps, and wants some of them again at its end."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build, "KEPT_ARTEFACTS", 5_000)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

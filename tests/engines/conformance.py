@@ -9,7 +9,7 @@ import contextlib
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 from random import Random
 from typing import Any
@@ -23,8 +23,6 @@ from viewlet.boundary import to_key
 from viewlet.compilation import Dialect
 from viewlet.compiler.script import compile_script
 from viewlet.database import Database
-from viewlet.engines.native import build
-from viewlet.engines.native.compiler import Compiler
 from viewlet.engines.native.emit.program import native
 from viewlet.program.kinds import Unfit
 from viewlet.program.trigger import Program, Script
@@ -41,19 +39,11 @@ def deal_engines(start: int) -> list[tuple[str, str]]:
 
 
 @contextlib.contextmanager
-def compiled_quickly() -> Iterator[None]:
-    """Without optimisation, a third of the time: for programs other than those that users run unless they say so."""
-    find = build.find_compiler
-
-    def quick() -> Compiler | None:
-        compiler = find()
-        return compiler and replace(compiler, flags=tuple("-O0" if flag == "-O2" else flag for flag in compiler.flags))
-
-    build.find_compiler = quick
-    try:
+def compiled_as_users_have_it() -> Iterator[None]:
+    """With optimisation, which the compiler of the tests leaves out: see ``tests/quick-c++``."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("CXX", raising=False)
         yield
-    finally:
-        build.find_compiler = find
 
 
 _PROGRAMS: dict[tuple[str, str, str], Program] = {}
@@ -86,7 +76,8 @@ class Disagreement(AssertionError):
 class Case:
     """Tables, views, a stream, what static tables hold, and for each view under test the referee's SELECT.
 
-    ``prepare`` is what the referee executes before it answers: the views that the SELECTs read.
+    ``prepare`` is what the referee executes before it answers: the views that the SELECTs read. ``as_users_have_it``
+    is for a case that is worth the compiler's time: the default strategy is optimised machine code.
     """
 
     schema: str
@@ -96,15 +87,13 @@ class Case:
     static: Mapping[str, Sequence[Row]] = field(default_factory=dict)
     dialect: Dialect = "sql"
     prepare: tuple[str, ...] = ()
+    as_users_have_it: bool = False
 
     def open(self, engine: str, strategy: str) -> Database:
         """A database with the views and the static tables, before the first event."""
-        with contextlib.nullcontext() if strategy == "optimized" else compiled_quickly():
-            return self._open(engine, strategy)
-
-    def _open(self, engine: str, strategy: str) -> Database:
         database = viewlet.connect(engine=engine, strategy=strategy, dialect=self.dialect, wait_native=True)
-        with compiled_once():
+        optimised = self.as_users_have_it and strategy == "optimized"
+        with compiled_once(), compiled_as_users_have_it() if optimised else contextlib.nullcontext():
             database.execute(self.schema + self.views)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 
 import viewlet
-from tests.engines.conformance import compiled_quickly
 from tests.oracle.oracle import DuckOracle
 from viewlet import Database
 
@@ -134,7 +133,7 @@ def test_an_update_is_done_whole_or_changes_nothing(engine: str, referee: DuckOr
     outcomes: Counter[str] = Counter()
     for seed in range(60):
         rng = Random(seed)
-        with compiled_quickly(), viewlet.connect(engine=engine, wait_native=True) as db:
+        with viewlet.connect(engine=engine, wait_native=True) as db:
             db.execute(SCRIPT)
             assert db.tier == engine
             if seed % 3 == 0:
@@ -174,7 +173,7 @@ def played(db: Database, rng: Random, outcomes: Counter[str]) -> Counter[tuple[s
 
 def test_the_first_nan_may_come_in_an_update_that_is_refused() -> None:
     """A NaN was looked for by another NaN: the row stayed."""
-    with compiled_quickly(), viewlet.connect(wait_native=True) as db:
+    with viewlet.connect(wait_native=True) as db:
         db.execute(SCRIPT)
         before = everything(db)
         with pytest.raises(viewlet.OverflowError_, match=r"total\.n"):

@@ -22,7 +22,8 @@ def paper_case(name: str, dialect: Dialect, seed: int, events: int = EVENTS) -> 
     query = PAPER_QUERIES[name]
     stream = list(small_stream(query, seed, events))
     selects = {name: query.referee(dialect)}
-    return Case(query.schema, query.sql(dialect), selects, stream, static_rows(query), dialect)
+    static = static_rows(query)
+    return Case(query.schema, query.sql(dialect), selects, stream, static, dialect, as_users_have_it=dialect == "sql")
 
 
 @pytest.mark.parametrize("dialect", ["sql", "paper"])

@@ -20,8 +20,6 @@ from tests.oracle.oracle import DuckOracle, Row, difference
 from viewlet.compilation import Dialect
 from viewlet.workloads.streams import Event
 
-pytestmark = pytest.mark.usefixtures("quick_compiler")
-
 SCHEMA = """
 CREATE STREAM r (k INTEGER, a INTEGER, p DECIMAL(10,2) NOT NULL, x DOUBLE, d DATE, m TIMESTAMP, s VARCHAR, f BOOLEAN);
 CREATE STREAM t (k INTEGER NOT NULL, v BIGINT);

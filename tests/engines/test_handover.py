@@ -23,7 +23,6 @@ from viewlet.engines.native.engine import NativeEngine
 
 pytestmark = [
     pytest.mark.skipif(find_compiler() is None, reason="no C++ compiler"),
-    pytest.mark.usefixtures("quick_compiler"),
 ]
 
 SCHEMA = """

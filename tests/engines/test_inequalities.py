@@ -30,8 +30,6 @@ from tests.engines.inequality_sql import Family, cases
 from tests.engines.test_random_queries import Tally, agree, is_vacuous
 from viewlet.workloads.streams import Event, Row
 
-pytestmark = pytest.mark.usefixtures("quick_compiler")
-
 FAMILIES: tuple[Family, ...] = get_args(Family)
 QUERIES = 4  # of each family
 FLOOR = 0.4  # of the scripts drawn, so many must be different and say something

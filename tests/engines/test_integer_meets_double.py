@@ -11,8 +11,6 @@ import pytest
 from tests.engines.conformance import opened_natively
 from tests.oracle.oracle import DuckOracle, Vacuity, difference
 
-pytestmark = pytest.mark.usefixtures("quick_compiler")
-
 SCHEMA = """
 CREATE STREAM r (k INTEGER, a BIGINT NOT NULL, m INTEGER NOT NULL);
 CREATE STREAM s (x DOUBLE, b BIGINT NOT NULL, y DOUBLE NOT NULL);

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import gc
 
-import pytest
-
 import viewlet
 from tests.engines.conformance import Case, agree
 from tests.engines.test_extremes import SCHEMA, TEXTS, stream
-
-pytestmark = pytest.mark.usefixtures("quick_compiler")
 
 
 def listed(*values: object) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
-import pytest
 
 import viewlet
 from tests.engines.conformance import opened_natively
@@ -17,8 +16,6 @@ from viewlet.arrow import arrow_type
 from viewlet.duck import opened
 from viewlet.schema import Column
 from viewlet.workloads.written import suite
-
-pytestmark = pytest.mark.usefixtures("quick_compiler")
 
 ROWS, GONE = 230_000, 0.1
 HOSTS = ("http://www.example.org/", "https://shop.example.com/", "ftp://x/", "")

@@ -42,7 +42,7 @@ def chosen_words(number: int) -> list[tuple[str]]:
     raise AssertionError
 
 
-def test_nobody_can_choose_keys_that_collide(quick_compiler: None) -> None:
+def test_nobody_can_choose_keys_that_collide() -> None:
     """Pairs of one hash took 700 times as long as others, words 60 times."""
     db = opened_natively(CHOSEN)
     rng = Random(1)

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 import viewlet
-from tests.engines.conformance import Case, compiled_quickly, opened_natively
+from tests.engines.conformance import Case, opened_natively
 from tests.engines.test_native_snapshots import answers, never_away, restored, save
 from tests.engines.watched import compiled, engine_of, told, watching
 from tests.native.test_runtime import COMPILER, FLAGS, RUNTIME, SANITIZED, has_sanitizers
@@ -74,8 +74,7 @@ def texts_of(engine: object) -> int:
 @pytest.mark.parametrize("strategy", ["optimized", "naive"])
 def test_computed_texts_come_and_go(strategy: str) -> None:
     case = Case(SCHEMA, VIEWS, SELECTS, ())
-    with compiled_quickly():
-        database, oracle = opened_natively(SCHEMA + VIEWS, strategy=strategy), case.referee()
+    database, oracle = opened_natively(SCHEMA + VIEWS, strategy=strategy), case.referee()
     cached = any(view.is_cache for view in database.program.views)
     for row in LASTING:
         database.insert("r", row)
@@ -158,8 +157,7 @@ def test_an_order_by_computed_texts_outlives_batches_that_are_not_about_it(unwat
 
 
 def test_a_refused_batch_leaves_no_text_behind() -> None:
-    with compiled_quickly():
-        database = opened_natively(SMALL)
+    database = opened_natively(SMALL)
     database.insert("r", [("kept", "too", 2**62)])
     before, rows = texts_of(database.engine), database.view("sums").rows()
     for turn in range(3):

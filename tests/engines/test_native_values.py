@@ -287,7 +287,7 @@ def words() -> list[str]:
     return sorted({word.lower() for word in re.findall(r"[A-Za-z_]\w*", text) if word.isascii()})
 
 
-def test_no_name_matters_to_cpp(quick_compiler: None) -> None:
+def test_no_name_matters_to_cpp() -> None:
     """Every word as a column and a variable, some also as a stream and a view; one program for all of them."""
     names, some = words(), ("concept", "other", "product", "doubt", "are")
     every = [names[i : i + AT_ONCE] for i in range(0, len(names), AT_ONCE)]

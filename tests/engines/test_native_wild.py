@@ -16,8 +16,6 @@ from tests.engines.conformance import opened_natively
 from tests.oracle.oracle import DuckOracle, Row, Vacuity
 from viewlet import Database
 
-pytestmark = pytest.mark.usefixtures("quick_compiler")
-
 NAN, INF = math.nan, math.inf
 SCHEMA = """
 CREATE STREAM r (k BIGINT NOT NULL, x DOUBLE);

@@ -13,7 +13,7 @@ import duckdb
 import pytest
 
 import viewlet
-from tests.engines.conformance import ENGINES, compiled_quickly
+from tests.engines.conformance import ENGINES
 from viewlet import Database, DataError, OverflowError_
 
 Row = tuple[Any, ...]
@@ -67,7 +67,7 @@ def _over(select: str, stream: str) -> str:
 @pytest.fixture(scope="module", params=ENGINES)
 def db(request: pytest.FixtureRequest) -> Iterator[Database]:
     """One program for all of them: to compile it is what takes long."""
-    with compiled_quickly(), viewlet.connect(engine=request.param, wait_native=True) as database:
+    with viewlet.connect(engine=request.param, wait_native=True) as database:
         database.execute(script())
         assert database.tier == request.param
         yield database
@@ -118,7 +118,7 @@ CREATE MATERIALIZED VIEW joined AS SELECT r.k, sum(u.x) AS s FROM r, u WHERE r.k
 
 @pytest.fixture(params=ENGINES)
 def zeros(request: pytest.FixtureRequest) -> Iterator[Database]:
-    with compiled_quickly(), viewlet.connect(engine=request.param, wait_native=True) as database:
+    with viewlet.connect(engine=request.param, wait_native=True) as database:
         database.execute(ZEROS)
         yield database
 
@@ -148,7 +148,7 @@ def test_a_static_table_takes_finite_numbers_only(zeros: Database, wild: float) 
 
 
 def test_a_view_is_verified_whatever_other_tables_hold() -> None:
-    with compiled_quickly(), viewlet.connect(wait_native=True) as db:
+    with viewlet.connect(wait_native=True) as db:
         db.execute(ZEROS + "CREATE STREAM w (x DOUBLE); CREATE MATERIALIZED VIEW wild AS SELECT sum(x) AS s FROM w;")
         db.insert("w", [(math.nan,), (math.inf,)])
         db.insert("r", [(1, 1.0)])

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 import viewlet
 from tests.engines.conformance import agree
 from tests.engines.three_streams import EVERYWHERE, SCHEMA, case
-
-pytestmark = pytest.mark.usefixtures("quick_compiler")
 
 PLAIN = {
     "left_": "SELECT r.a, r.w, s.b AS sb, s.x FROM r LEFT JOIN s ON r.a = s.b",

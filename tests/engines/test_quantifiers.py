@@ -13,8 +13,6 @@ from tests.engines.three_streams import EVERYWHERE, SCHEMA, case
 from tests.oracle.oracle import Row
 from viewlet.workloads.streams import Event
 
-pytestmark = pytest.mark.usefixtures("quick_compiler")
-
 GROUPED = "SELECT b, COUNT(*) AS n FROM s GROUP BY b"
 QUERIES = {
     "any_": "SELECT b, a = ANY (SELECT b FROM s) AS p, b >= ANY (SELECT d FROM t) AS q, a < SOME (SELECT c "

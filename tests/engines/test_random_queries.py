@@ -26,8 +26,6 @@ from tests.engines.random_sql import SCHEMA, cases, seeded_rows, seeded_stream
 from tests.oracle.oracle import Row, Vacuity, Vacuous, difference
 from viewlet.database import Database
 
-pytestmark = pytest.mark.usefixtures("quick_compiler")
-
 Answer = dict[str, list[Row]]
 
 SHARDS = 4

@@ -15,8 +15,6 @@ from tests.engines.conformance import ENGINES, Case, agree
 from tests.oracle.oracle import DuckOracle, same_rows
 from viewlet.workloads.streams import Event
 
-pytestmark = pytest.mark.usefixtures("quick_compiler")
-
 SCHEMA = """
 CREATE STREAM r (url VARCHAR, k INTEGER NOT NULL, d DATE, p DECIMAL(9,2), x DOUBLE, t TIMESTAMP, b BOOLEAN, n BIGINT);
 CREATE STREAM s (k INTEGER NOT NULL, j VARCHAR NOT NULL);

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.engines.conformance import agree
 from tests.engines.three_streams import EVERYWHERE, case
-
-pytestmark = pytest.mark.usefixtures("quick_compiler")
 
 QUERIES = {
     "united": "SELECT a, b FROM r UNION SELECT b, c FROM s",

@@ -14,8 +14,6 @@ from tests.oracle.oracle import Row
 from viewlet.workloads.written import suite
 from viewlet.workloads.written.asked import asked
 
-pytestmark = pytest.mark.usefixtures("quick_compiler")
-
 TPCDS = suite("tpcds")
 AFTER = 12  # events that are followed; those before make the database
 

@@ -13,8 +13,6 @@ from viewlet.workloads import nexmark, ssb
 from viewlet.workloads.bulk import BulkStream
 from viewlet.workloads.queries import WorkloadQuery
 
-pytestmark = pytest.mark.usefixtures("quick_compiler")
-
 DISTINCT = ("q15", "q16")  # eight distinct counts each, over which DuckDB takes ten times longer than over the others
 BY_SELLER = "q6"  # q4 by another column: a third of the machine code of all the others together
 

@@ -16,8 +16,6 @@ from viewlet.workloads.streams import Event
 from viewlet.workloads.written import SuiteName, suite
 from viewlet.workloads.written.rows import STATIC, events
 
-pytestmark = pytest.mark.usefixtures("quick_compiler")
-
 BEFORE = 170  # events whose rows are there when the views are first looked at
 LAST_CLAUSE = re.compile(r"\border\s+by\b(?![^()]*\))", re.IGNORECASE)
 LIMIT = re.compile(r"\blimit\b(?![^()]*\))", re.IGNORECASE)

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 import viewlet
-from tests.engines.conformance import compiled_quickly
 from viewlet.algebra.query import View
 from viewlet.boundary import to_key
 from viewlet.compilation import Dialect
@@ -30,8 +29,7 @@ def watching(program: Program, watched: Watched | None = None) -> Compiled:
     if watched is None:
         roots = [query.name for r in program.results for query in r.reads if isinstance(query, View)]
         watched = Watched(tuple(r.name for r in program.results), tuple(dict.fromkeys(roots)))
-    with compiled_quickly():
-        made = compile_program(program, watched)
+    made = compile_program(program, watched)
     if made is None:
         pytest.skip("no C++ compiler")
     return made

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.engines.conformance import compiled_as_users_have_it
 from viewlet.boundary import to_key
 from viewlet.engines.native.bridge import NativeState
 from viewlet.engines.native.build import find_compiler, open_module
@@ -95,11 +96,8 @@ def opened(name: str, *, keep_tables: bool = True) -> NativeState:
     return NativeState(module, PROGRAMS[name], convert, keep_tables=keep_tables)  # type: ignore[arg-type]
 
 
-@pytest.fixture(autouse=True, scope="session")
-def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> object:
-    """One cache for all workers of a test run, and not the user's."""
-    base = tmp_path_factory.getbasetemp()
-    chosen = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("VIEWLET_CACHE", str(chosen / "native-cache"))
+@pytest.fixture(autouse=True, scope="module")
+def optimised() -> Iterator[None]:
+    """The runtime as users have it, behind few programs."""
+    with compiled_as_users_have_it():
         yield

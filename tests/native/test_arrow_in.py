@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.native.samples import ORDERS, opened, shared_cache  # noqa: F401
+from tests.native.samples import ORDERS, opened, optimised  # noqa: F401
 from viewlet import arrow
 from viewlet.engines.native.bridge import NativeState
 from viewlet.errors import DataError, OverflowError_

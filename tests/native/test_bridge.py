@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.native.samples import opened, shared_cache  # noqa: F401
+from tests.native.samples import opened, optimised  # noqa: F401
 from viewlet.engines.native.bridge import NativeState, SpoiledError
 from viewlet.errors import DataError, OverflowError_
 

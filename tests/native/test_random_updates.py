@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.native.samples import opened, shared_cache  # noqa: F401
+from tests.native.samples import opened, optimised  # noqa: F401
 from tests.native.test_arrow_in import NAMES, as_structs, as_union, orders
 from viewlet.engines.native.bridge import NativeState
 from viewlet.errors import DataError

@@ -4,7 +4,6 @@ Python's exact numbers."""
 from __future__ import annotations
 
 import datetime as dt
-import os
 import random
 import shutil
 import struct
@@ -20,7 +19,7 @@ from viewlet.algebra.functions.calendar import MICROSECONDS_PER_DAY, add_months
 
 HERE = Path(__file__).parent
 RUNTIME = Path(viewlet.__file__).parent / "engines" / "native" / "runtime"
-COMPILER = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")
+COMPILER = shutil.which("g++") or shutil.which("clang++")
 FLAGS = [
     "-std=c++20",
     "-fno-exceptions",

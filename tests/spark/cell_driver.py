@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import viewlet
-from tests.engines.conformance import compiled_quickly
 from viewlet.durable.chain import START, Chain
 from viewlet.durable.store import Store
 from viewlet.spark.process.artefact import publish
@@ -55,8 +54,7 @@ class Place:
 
 def place_at(uri: str, *, idle: float = 600.0, views: Sequence[str] = ()) -> Place:
     store, program = Store.of(uri), viewlet.compile(SCRIPT)
-    with compiled_quickly():
-        return Place(store, new_run(store, LOOPBACK, idle), publish(store, program, VIEWS, views), program)
+    return Place(store, new_run(store, LOOPBACK, idle), publish(store, program, VIEWS, views), program)
 
 
 numbers = itertools.count()

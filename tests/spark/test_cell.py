@@ -15,7 +15,6 @@ import pyarrow as pa
 import pytest
 
 import viewlet
-from tests.engines.conformance import compiled_quickly
 from viewlet.engines.native.emit.watch import Watched
 from viewlet.engines.native.engine import compile_program
 from viewlet.errors import CorruptError, DataError
@@ -45,8 +44,7 @@ def cells() -> tuple[Cell, Cell]:
     """Machine code, which watches one result and has to compare the other, and generated Python."""
     program = viewlet.compile(SCRIPT)
     views = tuple(v.name for v in program.views)
-    with compiled_quickly():
-        compiled = compile_program(program, Watched(RESULTS[:1], views))
+    compiled = compile_program(program, Watched(RESULTS[:1], views))
     assert compiled is not None
     return open_cell(program, compiled, RESULTS, views), open_cell(program, None, RESULTS, views)
 

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pytest
 
 import viewlet
-from tests.engines.conformance import compiled_quickly
 from tests.spark.cell_driver import (
     LOOPBACK,
     NAMES,
@@ -84,8 +83,7 @@ def test_partial_changes_add_up_to_the_view(tmp_path: Path, place: Place) -> Non
     """What the merge cells get of a view, and no other rows; those of one key meet in one of them."""
     watched = place.program.result("v").lookups[0][1]
     view = watched.name  # type: ignore[attr-defined]
-    with compiled_quickly():
-        artefact = publish(place.store, place.program, VIEWS, (view,))
+    artefact = publish(place.store, place.program, VIEWS, (view,))
     driver = Driver(replace(place, artefact=artefact), (Split(view, (0,), 3),))
     summed: list[Counter[tuple[Any, ...]]] = [Counter(), Counter(), Counter()]
     for number in range(8):

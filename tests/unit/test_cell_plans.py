@@ -8,7 +8,6 @@ from typing import Literal
 import pyarrow as pa
 import pytest
 
-from tests.engines.conformance import compiled_quickly
 from viewlet.algebra.text import parse
 from viewlet.cells import First, Grid, Hash, Merge, explain_grid, legal_grids, merge_of, plan
 from viewlet.cells.dimensions import monomials
@@ -328,8 +327,7 @@ def test_sums_run_natively() -> None:
     solid = TABLES.replace("p DECIMAL(6,2)", "p DECIMAL(6,2) NOT NULL").replace("z DOUBLE", "z DOUBLE NOT NULL")
     view = "SELECT s, COUNT(*) AS n, SUM(p) AS p, MAX(p) AS m, SUM(z) AS z FROM r, q WHERE r.k = q.k GROUP BY s"
     _, merge = merged(script(view, tables=solid))
-    with compiled_quickly():
-        compiled = compile_program(merge.program)
+    compiled = compile_program(merge.program)
     assert compiled is not None
     engine, big = NativeEngine(compiled, {}), 10**37
 
