@@ -14,7 +14,7 @@ from viewlet.compiler.script import compile_script
 from viewlet.compiler.strategy import StrategyName
 from viewlet.engines.native.emit.program import why_not_native
 from viewlet.errors import SqlError, UnsupportedError, refusing_depth
-from viewlet.loops.cost_class import program_cost_class, scan_warnings
+from viewlet.loops.cost_class import program_cost_class, scan_warnings, tick_cost_class
 from viewlet.program.graph import part_for
 from viewlet.program.trigger import Program, Script
 from viewlet.sql.heads import created
@@ -48,12 +48,14 @@ class ViewCheck:
     """The verdict of :func:`check` on one view.
 
     ``cost_class`` is the worst that one insert or delete can cost. It is None for a view that cannot be maintained.
+    ``tick_class`` is what it costs to move the clock. It is None for a view without ``now()``.
     """
 
     view: str
     maintainable: bool
     cost_class: str | None
     findings: tuple[Finding, ...]
+    tick_class: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,7 @@ def _maintainable(program: Program, view: str, slow: str) -> ViewCheck:
     findings = [Finding(warning) for warning in scan_warnings(part)]
     if slow:
         findings.append(Finding(f"{ON_PYTHON}: {why_not_native(part) or slow}"))
-    return ViewCheck(view, True, program_cost_class(part, kinds="+-"), tuple(findings))
+    return ViewCheck(view, True, program_cost_class(part, kinds="+-"), tuple(findings), tick_cost_class(part))
 
 
 def _refused(statement: _Statement, refused: dict[_Statement, list[SqlError]]) -> ViewCheck:

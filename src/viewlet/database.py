@@ -16,6 +16,7 @@ from viewlet.algebra.query import relations
 from viewlet.algebra.terms import declare
 from viewlet.boundary import WildError, is_wild, to_key
 from viewlet.changes import Change, Subscriptions, differences
+from viewlet.clock import Clock
 from viewlet.compilation import Dialect
 from viewlet.compiler.script import compile_script
 from viewlet.compiler.strategy import StrategyName
@@ -32,7 +33,6 @@ from viewlet.engines.native.engine import Compiled, NativeEngine, compile_progra
 from viewlet.engines.tables import tables_reader
 from viewlet.errors import Error, SqlError, refusing_depth
 from viewlet.keys import Event
-from viewlet.listening import Listening
 from viewlet.program.encoding import Row
 from viewlet.program.kinds import Unfit
 from viewlet.program.trigger import Program
@@ -64,7 +64,7 @@ IN_MEMORY = "this database is in memory, and nothing of it is kept: viewlet.conn
 WORTH_WAITING = 100_000  # rows that take generated Python about as long as a compiler run
 
 
-class Database(Listening):
+class Database(Clock):
     """Streams, static tables and views, in memory. :func:`connect` makes one.
 
     Every update is checked whole before it changes anything: a refused update leaves the database as it was. One thread
@@ -142,6 +142,7 @@ class Database(Listening):
             message = f"a view cannot be computed from the rows that are there, so nothing changed: {error}"
             raise Error(message) from error
         self._build = None
+        self._wind()
         self._subscriptions.keep({result.name for result in session.program.results})
         if any(isinstance(step, Changed) for step in translation.steps):
             self._subscriptions.publish(self._subscriptions.look())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
@@ -53,6 +54,7 @@ class StoredDatabase(Database):
             raise
         self._ledger = Ledger(directory, replay.scripts)
         self._subscriptions.tell_first(self._ledger)
+        self._wind()  # a kill may have come between a script and its first tick
 
     def _restore(self, replay: Replay) -> None:
         self._translation = replay.translation
@@ -90,6 +92,10 @@ class StoredDatabase(Database):
 
     def apply(self, events: Any) -> None:
         super().apply(events)
+        self._tidy()
+
+    def tick(self, moment: dt.datetime | None = None) -> None:
+        super().tick(moment)
         self._tidy()
 
     # -- snapshots -----------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from viewlet.engines.native.emit.layout import MapLayout, OrderLayout
 from viewlet.engines.native.emit.program import cpp_source, native
 from viewlet.engines.native.emit.sizes import SLOT_BYTES, entry_bytes, order_bytes, slice_bytes
 from viewlet.errors import Error
-from viewlet.loops.cost_class import program_cost_class, scan_warnings, statement_access
+from viewlet.loops.cost_class import program_cost_class, scan_warnings, statement_access, tick_cost_class
 from viewlet.loops.lower import Lowering
 from viewlet.loops.pipeline import plan
 from viewlet.loops.text import show_block
@@ -139,7 +139,9 @@ def _title(program: Program) -> str:
     names = ", ".join(r.name for r in program.results) or "no views"
     kept = f"{len(program.views)} view{'s' * (len(program.views) != 1)} kept"
     event, batch = (program_cost_class(program, kinds=kinds) for kinds in ("+-", "Δ"))
+    tick = tick_cost_class(program)
     costs = f"an insert or delete costs {event}" + f", a batch {batch}" * (batch != event)
+    costs += f", a tick of the clock {tick}" * (tick is not None)
     return f"{names}: {kept}, {costs} (strategy {program.strategy}, dialect {program.dialect})"
 
 

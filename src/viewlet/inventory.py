@@ -14,7 +14,7 @@ from viewlet.errors import Error
 from viewlet.handles import Listing, Table, missing, stored_rows
 from viewlet.program.trigger import Program, ResultColumn
 from viewlet.readable import html_row
-from viewlet.schema import Column
+from viewlet.schema import CLOCK, Column
 from viewlet.session import Session
 from viewlet.sql.translate import Translation
 from viewlet.tiers import NativeBuild
@@ -95,12 +95,13 @@ class Inventory:
 
     def table(self, name: str) -> Table:
         """A handle on a stream or table by its name. It reads the stored rows as they are at each call."""
-        if name not in (relations := [relation.name for relation in self.program.relations]):
+        if name not in (relations := [*self._relations(static=False), *self._relations(static=True)]):
             raise missing(name, "stream or table", relations)
         return Table(self, name)
 
     def _relations(self, *, static: bool) -> list[str]:
-        return [relation.name for relation in self.program.relations if relation.static == static]
+        relations = (relation for relation in self.program.relations if relation.name != CLOCK.name)
+        return [relation.name for relation in relations if relation.static == static]
 
     # -- how it shows itself -------------------------------------------------------------------------------------------
 

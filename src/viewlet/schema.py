@@ -128,3 +128,7 @@ class Relation:
     def as_given(self) -> Relation:
         """The relation as its rows come: without derived columns."""
         return replace(self, columns=self.given) if self.derived else self
+
+
+CLOCK = Relation("now()", (Column("at", TIMESTAMPTZ, nullable=False),), rate=Fraction(1, 1000), rows=1)
+"""What now() reads in a script that has it: a stream of one row, which only ``db.tick`` changes."""

@@ -17,9 +17,9 @@ from viewlet.engines.native.engine import Compiled, NativeEngine
 from viewlet.errors import DataError, Error, OutOfRangeError, at_row, in_short
 from viewlet.keys import Event, Given, Keys
 from viewlet.ledger import OPS, Ledger
-from viewlet.program.encoding import Row
+from viewlet.program.encoding import Row, Stored
 from viewlet.program.trigger import Program
-from viewlet.schema import Relation
+from viewlet.schema import CLOCK, Relation
 from viewlet.told import Teller
 
 NESTED = (tuple, list, dict)  # what rows are, and cells are not
@@ -43,7 +43,8 @@ class Session:
         self.doors = doors(program.relations)
         self.engine = start(program, tables)
         self.keys = Keys(program.relations, lambda name: self.engine.table(name))
-        self._plain = {name: encode for name, encode in self._encoders.items() if name not in self.keys}
+        plain = (name for name in self._encoders if name not in self.keys and name != CLOCK.name)
+        self._plain = {name: self._encoders[name] for name in plain}
 
     def tables(self) -> dict[str, Counter[Row]]:
         return {r.name: Counter(self.engine.table(r.name)) for r in self.program.relations}
@@ -79,6 +80,11 @@ class Session:
         given = rows_of(self.doors[name].widened(data) if name in self.doors else data, name)
         self.update(self.keys.upserts(name, [self.row(relation, row, number) for number, row in enumerate(given)]))
 
+    def tick(self, moment: Stored) -> None:
+        """The one row of the clock gives way to another."""
+        shown = [(CLOCK.name, row, -times) for row, times in self.engine.table(CLOCK.name).items()]
+        self.update([(CLOCK.name, (moment,), 1), *shown])
+
     def update(self, changes: list[Event]) -> None:
         """Rows that were checked before, all or none."""
 
@@ -89,7 +95,7 @@ class Session:
         self._check(changes, given)
         names = list({name for name, _, _ in changes})
         if len(names) == 1:
-            self._run_bulk(self.relation(names[0]), changes, given)
+            self._run_bulk(self.relations[names[0]], changes, given)
         else:
             self._run(changes, given)
 
@@ -131,11 +137,13 @@ class Session:
 
     def relation(self, name: object, number: int | None = None) -> Relation:
         known = self.relations.get(name) if isinstance(name, str) else None
-        if known is not None:
+        if known is not None and name != CLOCK.name:
             return known
+        if known is not None:
+            raise DataError("is the clock: db.tick moves it", relation=CLOCK.name, row=number, value=name)
         if any(result.name == name for result in self.program.results):
             raise DataError("is a view: it follows from its tables", relation=str(name), row=number, value=name)
-        there = ", ".join(relation.name for relation in self.program.relations) or "none"
+        there = ", ".join(sorted(self.relations.keys() - {CLOCK.name})) or "none"
         message = f"there is no such stream or table; there are: {there}"
         raise DataError(message, relation=str(name), row=number, value=name)
 
@@ -270,7 +278,7 @@ class NativeSession(Session):
         self._point: Point | None = None  # before the update
         self._tellers: dict[str, Teller] = {}
         self._one = self.engine.state.one
-        plain = (r.name for r in relations if not r.static and not r.derived)
+        plain = (r.name for r in relations if not r.static and not r.derived and r.name != CLOCK.name)
         self._streams = frozenset(name for name in plain if name not in self.keys)
         self._keyed = frozenset(r.name for r in relations if not r.static and r.name in self.keys)
 

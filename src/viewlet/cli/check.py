@@ -57,4 +57,5 @@ def _check_directory(path: Path) -> None:
 def _line(result: ViewCheck) -> str:
     if not result.maintainable:
         return f"✗ {result.view}: cannot be maintained"
-    return f"{'!' if result.findings else '✓'} {result.view}: an update costs {result.cost_class}"
+    tick = f", a tick of the clock {result.tick_class}" if result.tick_class else ""
+    return f"{'!' if result.findings else '✓'} {result.view}: an update costs {result.cost_class}{tick}"

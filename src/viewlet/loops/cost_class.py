@@ -26,7 +26,7 @@ What stands inside a loop is done once per turn: costs multiply, so a scan insid
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -57,6 +57,7 @@ from viewlet.loops.steps import (
 from viewlet.loops.steps import Loop as LoopStep
 from viewlet.program.graph import part_for
 from viewlet.program.trigger import Event, Extreme, Program, Statement
+from viewlet.schema import CLOCK
 
 AccessPath = Literal[
     "lookup", "slice", "range", "range sum", "threshold", "extremum", "order", "groups", "scan", "batch", "own"
@@ -115,9 +116,23 @@ def statement_access(statement: Statement, event: Event, program: Program) -> St
 
 
 def program_cost_class(program: Program, result: str | None = None, kinds: str = "+-Δ") -> str:
-    """The worst class of all statements, or of those that keep one result fresh, on these kinds of events."""
+    """The worst class of all statements, or of those that keep one result fresh, on these kinds of events.
+
+    Ticks of the clock are apart, see :func:`tick_cost_class`.
+    """
     part = program if result is None else part_for(program, result)
-    return _cost_class(max((cost.rank for _, _, cost in _costs(part, kinds)), default=(0, 0, 0, 0, 0)))
+    return _worst(cost for event, _, cost in _costs(part, kinds) if event.relation != CLOCK.name)
+
+
+def tick_cost_class(program: Program) -> str | None:
+    """What it costs to move the clock; None where no view reads it."""
+    if not any(relation.name == CLOCK.name for relation in program.relations):
+        return None
+    return _worst(cost for event, _, cost in _costs(program, "+-") if event.relation == CLOCK.name)
+
+
+def _worst(costs: Iterable[StatementCost]) -> str:
+    return _cost_class(max((cost.rank for cost in costs), default=(0, 0, 0, 0, 0)))
 
 
 def scan_warnings(program: Program) -> tuple[str, ...]:

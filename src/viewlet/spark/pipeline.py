@@ -17,7 +17,7 @@ from viewlet.durable.store import Store, digest
 from viewlet.errors import Error, refusing_depth
 from viewlet.program.kinds import Unfit
 from viewlet.program.trigger import Program, Result, Script
-from viewlet.schema import BIGINT, INTEGER, Dialect, Relation
+from viewlet.schema import BIGINT, CLOCK, INTEGER, Dialect, Relation
 from viewlet.spark.process.artefact import Artefact, publish
 from viewlet.spark.process.client import Run, Split
 from viewlet.sql.define import Changed
@@ -100,7 +100,9 @@ def pipeline_of(script: str, cells: int, strategy: str, dialect: Dialect) -> Pip
 
 
 def _refuse_what_needs_one_process(translation: Translation) -> None:
-    """Rows come from sources alone, each to the cells that need it: no cell knows all keys."""
+    """Rows come from sources alone, each to the cells that need it: no cell knows all keys, and none has a clock."""
+    if CLOCK in translation.script.relations:
+        raise Error("a view reads now(), and on Spark nothing moves the clock: db.tick does, in a local database")
     for step in translation.steps:
         if isinstance(step, Changed):
             raise Error(f"the script changes rows of {step.statement.name}: on Spark they come from its source alone")

@@ -9,7 +9,7 @@ from typing import TypeVar
 from sqlglot import exp
 
 from viewlet.program.trigger import Result
-from viewlet.schema import Relation
+from viewlet.schema import CLOCK, Relation
 from viewlet.sql.ddl import relation
 from viewlet.sql.heads import Head, Kind
 from viewlet.sql.parse import AnyStatement, Change, Drop, Rename, Statement
@@ -75,6 +75,8 @@ class Definitions:
     # -- CREATE --------------------------------------------------------------------------------------------------------
 
     def _create(self, statement: Statement) -> None:
+        if statement.name == CLOCK.name:
+            raise self.source.error(statement.place, "now() is the clock", "choose another name")
         if statement.name in self.catalog:
             if statement.unless_there:
                 return
@@ -135,7 +137,7 @@ class Definitions:
         if column:
             self._rename_column(head, column, new)
         elif new != head.name:
-            if new in self.catalog:
+            if new in self.catalog or new == CLOCK.name:
                 raise self.source.error(head.place, f"the name {new} is taken", "choose another name")
             self._rename_whole(head.name, new)
 

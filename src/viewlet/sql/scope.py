@@ -60,6 +60,7 @@ class Catalog:
     relations: dict[str, Relation] = field(default_factory=dict)
     views: dict[str, Statement] = field(default_factory=dict)
     derived: dict[str, tuple[Column, ...]] = field(default_factory=dict)  # of relations, defined or to be
+    reads_clock: bool = False  # a view has now() in it
 
     def __contains__(self, name: str) -> bool:
         return name in self.relations or name in self.views

@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 
 from viewlet.errors import TOO_DEEP, TOO_DEEP_HINT, SqlError
 from viewlet.program.trigger import Script
+from viewlet.schema import CLOCK
 from viewlet.sql import (  # noqa: F401  their rules register themselves
     casts,
+    clock,
     functions_number,
     functions_text,
     functions_time,
@@ -111,11 +113,12 @@ def _followed(known: Translation, text: Source, old: int) -> Translation:
         if statements <= old:
             definitions.steps.clear()
     results = tuple(definitions.results.values())
-    relations = tuple(definitions.catalog.relations.values())
+    ticking = (CLOCK,) if definitions.catalog.reads_clock else ()
+    relations = (*definitions.catalog.relations.values(), *ticking)
     script = Script(relations, results, known.script.dialect, text.text)
     return Translation(script, definitions.catalog, statements, tuple(definitions.steps))
 
 
 def _definitions(known: Translation, text: Source) -> Definitions:
-    catalog = Catalog(dict(known.catalog.relations), dict(known.catalog.views), known.catalog.derived)
+    catalog = replace(known.catalog, relations=dict(known.catalog.relations), views=dict(known.catalog.views))
     return Definitions(text, known.script.dialect, catalog, {r.name: r for r in known.script.results})
