@@ -244,7 +244,10 @@ def _result_lines(result: Result, program: Program) -> Iterator[str]:
     for name, q in result.lookups:
         yield f"  {name} := {_defined(q, program, 6 + len(name))}"
     for e in result.extremes:
-        yield f"  {e.var} := {e.end} {e.key} of {_defined(e.query, program, 6 + len(e.var))}"
+        place = "" if e.place is None else f" at {e.place.text}"
+        yield f"  {e.var} := {e.end} {e.key}{place} of {_defined(e.query, program, 6 + len(e.var))}"
+        if e.place is not None:
+            yield "    a read goes down the tree by counts: O(log n) a row, in generated Python O(n) for all"
     for g in result.gathers:
         joined = "a list" if g.separator is None else f"a text with {string(g.separator).text} between"
         words = f"{joined} of {'the distinct ' * g.distinct}{g.term.text}"

@@ -11,7 +11,7 @@ from viewlet.workloads.queries import FINANCE, PAPER_QUERIES
 STREAM = "CREATE STREAM r (a BIGINT NOT NULL, b BIGINT NOT NULL);\n"
 GOOD = "CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM r;\n"
 FAR = "CREATE MATERIALIZED VIEW far AS SELECT count(*) AS n FROM r x, r y WHERE abs(x.a - y.b) > 3;\n"
-BAD = "CREATE MATERIALIZED VIEW top AS SELECT median(a) AS m FROM r;\n"
+BAD = "CREATE MATERIALIZED VIEW top AS SELECT skewness(a) AS m FROM r;\n"
 
 
 def test_a_good_view() -> None:
@@ -48,9 +48,9 @@ def test_a_refused_view_says_construct_place_and_hint_and_hides_no_other() -> No
     top, n = check(STREAM + BAD + GOOD)
     assert (top.view, top.maintainable, top.cost_class) == ("top", False, None)
     (finding,) = top.findings
-    assert (finding.construct, finding.line, finding.column) == ("the aggregate MEDIAN", 2, 40)
+    assert (finding.construct, finding.line, finding.column) == ("the aggregate SKEWNESS", 2, 40)
     assert "SUM, COUNT, AVG, MIN, MAX, BOOL_AND, VARIANCE, ARG_MAX, FIRST and their like" in finding.hint
-    assert str(finding) == f"line 2, column 40: the aggregate MEDIAN is not supported (hint: {finding.hint})"
+    assert str(finding) == f"line 2, column 40: the aggregate SKEWNESS is not supported (hint: {finding.hint})"
     assert n == check(STREAM + GOOD)[0]
 
 
@@ -59,10 +59,10 @@ def test_all_that_is_refused_in_a_view_is_listed() -> None:
     script = (
         STREAM
         + """CREATE MATERIALIZED VIEW v AS
-SELECT corge(foo(r.a)) AS h, median(r.b) AS m, nope AS z
+SELECT corge(foo(r.a)) AS h, skewness(r.b) AS m, nope AS z
 FROM r ASOF JOIN r y ON grault(y.a) = 1
 WHERE r.a > 0 AND zap(r.b) = 1 AND EXISTS (SELECT 1 FROM r w WHERE w.a = baz(r.a) LIMIT 1)
-GROUP BY h HAVING median(r.a) > 3 ORDER BY h
+GROUP BY h HAVING skewness(r.a) > 3 ORDER BY h
 UNION SELECT qux(a), b, a FROM r;
 """
     )
@@ -70,13 +70,13 @@ UNION SELECT qux(a), b, a FROM r;
     assert [(f.line, f.construct or f.message) for f in checked.findings] == [
         (3, "the function CORGE"),
         (3, "the function FOO"),
-        (3, "the aggregate MEDIAN"),
+        (3, "the aggregate SKEWNESS"),
         (3, "there is no column nope"),
         (4, "ASOF JOIN"),
         (4, "the function GRAULT"),
         (5, "the function ZAP"),
         (5, "the function BAZ"),
-        (6, "the aggregate MEDIAN"),
+        (6, "the aggregate SKEWNESS"),
         (7, "the function QUX"),
     ]
     with pytest.raises(viewlet.SqlError) as caught:
@@ -88,8 +88,8 @@ UNION SELECT qux(a), b, a FROM r;
     ("query", "expected"),
     [
         (
-            "SELECT foo(b) AS x, median(r.a) AS m FROM r, r y WHERE zap(r.a) = 1",
-            ["the function FOO", "column b is ambiguous", "the aggregate MEDIAN", "the function ZAP"],
+            "SELECT foo(b) AS x, skewness(r.a) AS m FROM r, r y WHERE zap(r.a) = 1",
+            ["the function FOO", "column b is ambiguous", "the aggregate SKEWNESS", "the function ZAP"],
         ),
         ("SELECT foo(r.a) AS x, count(*) AS n FROM r, r y GROUP BY b", ["the function FOO", "column b is ambiguous"]),
         (
@@ -155,7 +155,7 @@ def test_comments_quotes_and_semicolons_in_strings_do_not_confuse_it() -> None:
     script = (
         STREAM
         + "-- CREATE MATERIALIZED VIEW ghost AS; not this one\n"
-        + BAD.replace("median(a)", "median('a;b')")
+        + BAD.replace("skewness(a)", "skewness('a;b')")
         + GOOD
     )
     assert [(c.view, c.maintainable) for c in check(script)] == [("top", False), ("n", True)]

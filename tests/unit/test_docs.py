@@ -31,6 +31,7 @@ PAGES += [
         "api",
         "benchmarks",
         "cookbook",
+        "deep",
         "durability",
         "errors",
         "from-scratch",
@@ -47,6 +48,7 @@ ON_SPARK = pytest.mark.xdist_group("spark")
 RUN = [
     pytest.param(ROOT / "README.md", marks=ON_SPARK),
     pytest.param(ROOT / "docs" / "cookbook.md", marks=ON_SPARK),
+    ROOT / "docs" / "deep.md",
     ROOT / "docs" / "durability.md",
     ROOT / "docs" / "errors.md",
     ROOT / "docs" / "from-scratch.md",

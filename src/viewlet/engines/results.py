@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
+from itertools import accumulate
 
 from viewlet.algebra.evaluate import Env, Key, Reader, evaluate, plan, scalar
 from viewlet.algebra.query import View, outputs
-from viewlet.algebra.terms import Scalar, Var, evaluate_term, exact
+from viewlet.algebra.terms import Number, Scalar, Term, Var, evaluate_term, exact
 from viewlet.engines.gathered import gathered
 from viewlet.engines.ordering import after, in_order, one_nan, shown_count
 from viewlet.errors import OutOfRangeError
@@ -77,12 +79,33 @@ def _key_names(result: Result) -> frozenset[str]:
 def _ends(extreme: Extreme, read: Reader, key: Mapping[str, Scalar]) -> Callable[[Env], Scalar]:
     """The extreme of the group that an environment names: one pass over the entries that agree with ``key``."""
     names = tuple(sorted(outputs(extreme.query) - {extreme.key}))
+    if extreme.place is not None:
+        return _placed(extreme, extreme.place, names, read, key)
     better = max if extreme.end == "greatest" else min
     ends: dict[Key, Scalar] = {}
     for (value, *group), _ in evaluate(extreme.query, read, (extreme.key, *names), key).items():
         same = tuple(map(one_nan, group))
         ends[same] = better(ends.get(same, value), value, key=after)
     return lambda env: ends.get(tuple([one_nan(env[n]) for n in names]))
+
+
+def _placed(
+    extreme: Extreme, place: Term, names: tuple[str, ...], read: Reader, key: Mapping[str, Scalar]
+) -> Callable[[Env], Scalar]:
+    """The first key from one end on, up to which there are more rows than ``place`` says."""
+    groups: dict[Key, list[tuple[Scalar, Number]]] = {}
+    for (value, *group), times in evaluate(extreme.query, read, (extreme.key, *names), key).items():
+        groups.setdefault(tuple(map(one_nan, group)), []).append((value, times))
+    for entries in groups.values():
+        entries.sort(key=lambda entry: after(entry[0]), reverse=extreme.end == "greatest")
+    sums = {group: list(accumulate(times for _, times in entries)) for group, entries in groups.items()}
+
+    def at_place(env: Env) -> Scalar:
+        group, wanted = tuple([one_nan(env[n]) for n in names]), evaluate_term(place, env)
+        at = bisect_right(sums.get(group, []), wanted) if wanted is not None else len(groups.get(group, []))
+        return groups[group][at][0] if at < len(groups.get(group, [])) else None
+
+    return at_place
 
 
 def _columns(result: Result, env: Env) -> Key:

@@ -172,7 +172,7 @@ class _Costs:
     def __post_init__(self) -> None:
         self.lowering = Lowering.of(self.program)
         extremes = [e for result in self.program.results for e in result.extremes]
-        self.shown = {q.name: {e.end for e in extremes if e.query == q} for q in map(_view_of, extremes)}
+        self.shown = {q.name: {_place(e) for e in extremes if e.query == q} for q in map(_view_of, extremes)}
         limited = [result for result in self.program.results if result.limit is not None]
         self.ranked = {q.name: result.name for result in limited for q in result.reads if isinstance(q, View)}
 
@@ -249,6 +249,10 @@ class _Costs:
         missed = tuple(replace(loop, because=loop.because + on_miss) for loop in inside.time)
         work.time = _worse(work.time, around + missed)
         work.paths += inside.paths
+
+
+def _place(extreme: Extreme) -> str:
+    return extreme.end if extreme.place is None else "quantile"
 
 
 def _view_of(extreme: Extreme) -> View:

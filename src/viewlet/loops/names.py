@@ -182,8 +182,9 @@ def _renamed_read(step: Loop | EachSlice | RangeSum | Runs | Extremum, names: Na
         case Runs(var, source, _, key, after, total, test):
             test = _renamed_cut(test, names)
             return Runs(name(var), _view(source, names), bound, name(key), after, name(total), test)
-        case Extremum(var, source, _, key, greatest):
-            return Extremum(name(var), _view(source, names), bound, name(key), greatest)
+        case Extremum(var, source, _, key, greatest, place):
+            at = None if place is None else _renamed_term(place, names)
+            return Extremum(name(var), _view(source, names), bound, name(key), greatest, at)
 
 
 def _atom(atom: Atom, names: Names) -> Atom:
@@ -242,8 +243,11 @@ def _used_by(step: Step) -> Iterator[str]:
             yield from {var, *free(term)}
         case Test(compare, _, _, _):
             yield from free(compare.left) | free(compare.right)
-        case Get(source, _, _) | EachSlice(source, _, _, _, _) | Extremum(_, source, _, _, _):
+        case Get(source, _, _) | EachSlice(source, _, _, _, _):
             yield from columns_of(source)
+        case Extremum(_, source, _, _, _, place):
+            yield from columns_of(source)
+            yield from () if place is None else free(place)
         case Loop(source, _, _, _, order) | RangeSum(_, source, _, order):
             yield from columns_of(source)
             yield from _used_in(order)

@@ -167,13 +167,17 @@ class EachSlice:
 
 @dataclass(frozen=True, slots=True)
 class Extremum:
-    """``var`` = the least (or ``greatest``) ``key`` of ``source`` where it agrees with ``bound``; NULL without any."""
+    """``var`` = the least (or ``greatest``) ``key`` of ``source`` where it agrees with ``bound``; NULL without any.
+
+    With a ``place``: the first key, from that end on, up to which ``source`` sums up to more.
+    """
 
     var: str
     source: View
     bound: frozenset[str]
     key: str
     greatest: bool
+    place: Term | None = None
 
 
 # -- sums and changes --------------------------------------------------------------------------------------------------

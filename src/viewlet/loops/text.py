@@ -127,8 +127,9 @@ def _read(step: Get | Loop | EachSlice | RangeSum | Runs | Extremum) -> str:
         case Runs(var, _, _, key, after, total, test):
             side = "after" if after else "before"
             return f"{var} = runs of {source} by {key} {side} as {total} where {_bound(test)}"
-        case Extremum(var, _, _, key, greatest):
-            return f"{var} = {'greatest' if greatest else 'least'} of {source} by {key}"
+        case Extremum(var, _, _, key, greatest, place):
+            at = "" if place is None else f" at {place.text}"
+            return f"{var} = {'greatest' if greatest else 'least'} of {source} by {key}{at}"
 
 
 def _flags(nullable: bool, plain: bool) -> str:
@@ -264,7 +265,7 @@ class _BlockReader(Reader):
         self.expect("by")
         key = self.name()
         if what in ("least", "greatest"):
-            return Extremum(var, source, bound, key, what == "greatest")
+            return Extremum(var, source, bound, key, what == "greatest", self.term() if self.take("at") else None)
         if what != "runs":
             self.fail(f"expected sum, runs, least or greatest, found {what!r}", start)
         side = self.name()

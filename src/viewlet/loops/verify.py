@@ -165,8 +165,9 @@ class _Verify:
                 self.uses(step, free(test.compare.left) | free(test.compare.right), known | {total})
             case EachSlice(_, _, key, summed, _):
                 self.demand({key, *summed} <= columns - step.bound, step, "its key is none of its open columns")
-            case Extremum(_, _, _, key, _):
+            case Extremum(_, _, _, key, _, place):
                 self.demand(key in columns - step.bound, step, f"{key} is none of its open columns")
+                self.uses(step, () if place is None else free(place), known)
 
     def order(self, step: Loop | RangeSum, order: Order, known: frozenset[str], sums: _Sums) -> None:
         self.demand(order.key in set(columns_of(step.source)) - step.bound, step, f"{order.key} is not open")

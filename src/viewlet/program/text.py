@@ -132,7 +132,8 @@ def _result_lines(r: Result) -> Iterator[str]:
         start = f"lookup {name} :="
         yield start + _after(query, len(start), 2)
     for e in r.extremes:
-        start = f"extreme {e.var} := {e.end} {e.key} of"
+        place = "" if e.place is None else f" at {e.place.text}"
+        start = f"extreme {e.var} := {e.end} {e.key}{place} of"
         yield start + _after(e.query, len(start), 2)
     yield from map(_gather, r.gathers)
     if r.having is not None:
@@ -346,7 +347,7 @@ class ProgramReader(Reader):
         return name, self.line(self.query)
 
     def extreme(self) -> Extreme:
-        """``extreme m := least k of Q;``"""
+        """``extreme m := least k at n / 2 of Q;``"""
         self.expect("extreme")
         name = self.name()
         self.expect(":=")
@@ -354,8 +355,9 @@ class ProgramReader(Reader):
         if end == "greatest":
             self.expect("greatest")
         key = self.name()
+        place = self.term() if self.take("at") else None
         self.expect("of")
-        return Extreme(name, end, key, self.line(self.query))
+        return Extreme(name, end, key, self.line(self.query), place)
 
     def gather(self) -> Gather:
         """``gather l := x distinct separated by ',' order descending by y of Q;``"""

@@ -109,16 +109,21 @@ End = Literal["least", "greatest"]
 class Extreme:
     """SQL's MIN and MAX at the top of a view: ``var`` is the least or greatest ``key`` that a row's group has.
 
+    With a ``place``, a term over the variables before it, ``var`` is the first key, from that end on, up to which there
+    are more rows than ``place`` says: a quantile. It is NULL where there are no more, and where ``place`` is NULL.
+
     ``query`` gives ``key`` and some of the result's key variables; its multiplicities count rows. The group has the
     keys whose multiplicity is not 0 where those variables agree with the row, and ``var`` is NULL where it has none.
     One of the variables may be that of an earlier extreme: ARG_MAX(x, y) is the least x under the greatest y.
-    An insert or delete changes only the count; a read looks at one end. NULL is never a key.
+    An insert or delete changes only the count; a read looks at one end, or goes down the tree by the counts in it.
+    NULL is never a key.
     """
 
     var: str
     end: End
     key: str
     query: Query
+    place: Term | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,9 +78,11 @@ def _verify_result(result: Result, program: Program) -> None:
         verify(query, "statement", where=f"{where}, lookup {name}")
         _verify_reads(query, f"{where}, lookup {name}", program)
         _within(f"{where}, lookup {name}", outputs(query), keys)
-    earlier = keys
+    earlier, looked_up = keys, frozenset(name for name, _ in result.lookups)
     for extreme in result.extremes:
         _verify_extreme(extreme, earlier, f"{where}, {extreme.end} {extreme.var}", program)
+        if extreme.place is not None:
+            _within(f"{where}, the place of {extreme.var}", free(extreme.place), earlier | looked_up)
         earlier |= {extreme.var}
     for gather in result.gathers:
         _verify_gather(gather, f"{where}, gather {gather.var}", program)

@@ -15,7 +15,7 @@ from viewlet.schema import BIGINT, BOOLEAN, DOUBLE, INTEGER, Type
 from viewlet.sql.aliases import meant
 from viewlet.sql.expr import Expr, an, constant, divide, holds, loose, merge, negation, rounded, variable
 from viewlet.sql.expression import RULES, boolean, expression, translates
-from viewlet.sql.grouping import Grouping, Keys
+from viewlet.sql.grouping import Grouping, Keys, Place
 from viewlet.sql.scope import Field, Scope
 from viewlet.sql.types import sum_type
 from viewlet.sql.unsupported import only, refuse
@@ -133,9 +133,11 @@ class Call:
         return self.scope.session.dialect == "paper"
 
 
+WITHIN = "within group"  # marks a call whose ORDER BY stood there
+_WITHIN = (exp.PercentileCont, exp.PercentileDisc, exp.Mode)
 Aggregate = Callable[[Call], Expr]
 AGGREGATES: dict[type[exp.Expr], Aggregate] = {}
-_PARTS = frozenset({"this", "expression", "separator", "big_int"})
+_PARTS = frozenset({"this", "expression", "separator", "big_int", "quantile"})
 
 
 def aggregates(*kinds: type[exp.AggFunc]) -> Callable[[Aggregate], Aggregate]:
@@ -179,8 +181,27 @@ def _ignoring_nulls(node: exp.Expr, scope: Scope) -> Expr:
     return _aggregate(node.this, scope)
 
 
+@translates(exp.WithinGroup)
+def _within_group(node: exp.Expr, scope: Scope) -> Expr:
+    plain = _unwrapped(node)
+    if not isinstance(plain, exp.AggFunc):
+        raise refuse(scope.session.source, node)
+    return _aggregate(plain, scope)
+
+
 def _unwrapped(node: exp.Expr) -> exp.Expr:
-    return node.this if isinstance(node, exp.IgnoreNulls) and isinstance(node.this, exp.AnyValue) else node
+    """ANY_VALUE(x) as it is; PERCENTILE_CONT(f) WITHIN GROUP (ORDER BY x) as PERCENTILE_CONT(x ORDER BY x, f)."""
+    inner: exp.Expr = node.this
+    if isinstance(node, exp.IgnoreNulls) and isinstance(inner, exp.AnyValue):
+        return inner
+    if not isinstance(node, exp.WithinGroup) or type(inner) not in _WITHIN or len(node.expression.expressions) != 1:
+        return node
+    (item,), plain = node.expression.expressions, inner.copy()
+    if not isinstance(plain, exp.Mode):
+        plain.set("expression", plain.this)
+    plain.set("this", exp.Order(this=item.this.copy(), expressions=[item.copy()]))
+    plain.meta[WITHIN] = True
+    return plain
 
 
 def _call(node: exp.AggFunc, base: Scope, grouping: Grouping) -> Call:
@@ -240,7 +261,7 @@ def _count_call(call: Call) -> Expr:
     argument, grouping = call.argument(), call.grouping
     if call.distinct:
         grouping, argument = grouping.over_distinct(argument)
-    return variable(count(argument, grouping), BIGINT, False)
+    return variable(grouping.count(argument), BIGINT, False)
 
 
 @aggregates(exp.ApproxDistinct)
@@ -256,13 +277,6 @@ def _count_rows(call: Call, row: exp.Tuple) -> Expr:
     if call.distinct:
         grouping = grouping.over_distinct_rows([expression(part, call.scope) for part in row.expressions])
     return variable(grouping.lookup("count"), BIGINT, False)
-
-
-def count(argument: Expr, grouping: Grouping) -> str:
-    """COUNT(x): the rows where x is not NULL."""
-    return (
-        grouping.lookup("count", *argument.binds, *argument.guards) if argument.nullable else grouping.lookup("count")
-    )
 
 
 @aggregates(exp.Sum)
@@ -304,7 +318,7 @@ def as_number(condition: Expr) -> Expr:
 
 def _unless_empty(value: Term, type_: Type, argument: Expr, grouping: Grouping) -> Expr:
     """The value of an aggregate that has one in the calculus also where it is NULL: where no x is left."""
-    rows = Var(count(argument, grouping))
+    rows = Var(grouping.count(argument))
     guard = Compare("<>", rows, ZERO_TERM)
     return Expr(op("case", op("=", rows, ZERO_TERM), NULL, value), type_, value, (guard,), (guard,))
 
@@ -317,7 +331,7 @@ def _average(call: Call) -> Expr:
     filled = grouping.fills(argument)
     if call.distinct:
         grouping, argument = grouping.over_distinct(argument)
-    rows = Var(count(argument, grouping))
+    rows = Var(grouping.count(argument))
     sums = variable(summed(argument, grouping), DOUBLE, False)
     quotient = divide(sums, variable(rows.name, BIGINT, False), DOUBLE)
     if filled:
@@ -344,9 +358,10 @@ def _quantified(call: Call) -> Expr:
     return extreme("least" if isinstance(call.node, exp.LogicalAnd) else "greatest", call.condition(), call.grouping)
 
 
-def extreme(end: End, argument: Expr, grouping: Grouping) -> Expr:
+def extreme(end: End, argument: Expr, grouping: Grouping, place: Place | None = None) -> Expr:
     """NULL where no x is left, in the paper's dialect as well, which has no such aggregate."""
     name, filled = "min" if end == "least" else "max", grouping.fills(argument)
+    name = name if place is None else "quantile"
     argument, type_ = rounded(argument), argument.type
     if type_ is None:
         return constant(NULL, None)  # not the argument: it may name a column
@@ -355,9 +370,9 @@ def extreme(end: End, argument: Expr, grouping: Grouping) -> Expr:
     if type_ == BOOLEAN:
         value = _boolean_extreme(end, argument, grouping)
     elif grouping.at_top or type_.kind == "VARCHAR":
-        return variable(grouping.pick(end, argument, name), type_, not filled)
+        return variable(grouping.pick(end, argument, name, place), type_, not filled)
     else:
-        value = Var(grouping.extreme(end, argument, name))
+        value = Var(grouping.extreme(end, argument, name, place))
     return Expr(value, type_, value) if filled else _unless_empty(value, type_, argument, grouping)
 
 

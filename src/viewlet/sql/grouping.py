@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from viewlet.algebra.query import Bind, Compare, Exists, Query, Value, join, outputs, rename, sum_, union
@@ -11,6 +11,8 @@ from viewlet.program.trigger import End, Extreme, Gather
 from viewlet.schema import BIGINT
 from viewlet.sql.expr import Expr, rounded, variable
 from viewlet.sql.scope import Names
+
+Place = Callable[[Term], Term]  # of how many values there are: how many of them come before the one that is wanted
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Grouping:
     sets: tuple[Query, ...] = ()
     always: tuple[Query, ...] = ()
     lookups: dict[Query, str] = field(default_factory=dict)
-    extremes: dict[tuple[End, Query], Extreme] = field(default_factory=dict)
+    extremes: dict[tuple[End, Query, Term | None], Extreme] = field(default_factory=dict)
     gathers: dict[Gather, Gather] = field(default_factory=dict)
     picks: dict[Query, str] = field(default_factory=dict)
     values: dict[tuple[Query, Term], tuple[str, Query]] = field(default_factory=dict)
@@ -86,16 +88,24 @@ class Grouping:
             variables.append(var)
         return replace(self, factors=(Exists(sum_(variables, product)),))
 
-    def extreme(self, end: End, argument: Expr, name: str) -> str:
-        """The variable for the least or greatest value of each group; below the top of a view it is one more sum."""
+    def extreme(self, end: End, argument: Expr, name: str, place: Place | None = None) -> str:
+        """The variable for the least or greatest value of each group; below the top of a view it is one more sum.
+
+        With a ``place`` it is the first value, from that end on, up to which there are more rows.
+        """
         key, counted = self.by_value(argument)
-        if (end, counted) not in self.extremes:
-            self.extremes[end, counted] = Extreme(self.names.fresh(name), end, key, counted)
+        at = None if place is None else place(Var(self.count(argument)))
+        if (end, counted, at) not in self.extremes:
+            self.extremes[end, counted, at] = Extreme(self.names.fresh(name), end, key, counted, at)
             if not self.at_top:
-                last = self._last(end, argument, value := self.names.fresh("x"))
-                nested = sum_(self.keys, join(*last, Value(Var(value))))
-                self.lookups[nested] = self.extremes[end, counted].var
-        return self.extremes[end, counted].var
+                chosen = self._chosen(end, argument, value := self.names.fresh("x"), place)
+                nested = sum_(self.keys, join(*chosen, Value(Var(value))))
+                self.lookups[nested] = self.extremes[end, counted, at].var
+        return self.extremes[end, counted, at].var
+
+    def count(self, argument: Expr) -> str:
+        """COUNT(x): the rows where x is not NULL."""
+        return self.lookup("count", *argument.binds, *argument.guards) if argument.nullable else self.lookup("count")
 
     def gather(self, gather: Gather, name: str) -> str:
         """The variable for a list; equal ones share it."""
@@ -103,12 +113,12 @@ class Grouping:
             self.gathers[gather] = replace(gather, var=self.names.fresh(name))
         return self.gathers[gather].var
 
-    def pick(self, end: End, argument: Expr, name: str) -> str:
+    def pick(self, end: End, argument: Expr, name: str, place: Place | None = None) -> str:
         """The same for values of any type: the variable is a key, and NULL where the group has no value."""
         if self.at_top:
-            return self.extreme(end, argument, name)
+            return self.extreme(end, argument, name, place)
         var, count = self.names.fresh(name), Var(self.names.fresh("count"))
-        values = sum_({*self.keys, var}, join(*self._last(end, argument, var)))
+        values = sum_({*self.keys, var}, join(*self._chosen(end, argument, var, place)))
         if not self.fills(argument):
             rows = sum_(self.keys, join(*self.factors, *argument.binds, *argument.guards))
             (rows,) = self.names.apart([values, rows], (*self.keys, var))[1:]
@@ -116,6 +126,22 @@ class Grouping:
             values = union(values, sum_({var}, nothing))
         self.picks[values] = var
         return var
+
+    def _chosen(self, end: End, argument: Expr, value: str, place: Place | None) -> tuple[Query, ...]:
+        return self._last(end, argument, value) if place is None else self._placed(end, argument, value, place)
+
+    def _placed(self, end: End, argument: Expr, value: str, place: Place) -> tuple[Query, ...]:
+        """Exists(Sum_{keys, x}) ⋈ (n := …) ⋈ (b := … [y < x]) ⋈ (u := … [y <= x]) ⋈ [b <= p(n)] ⋈ [u > p(n)]."""
+        key, counted = self.by_value(argument)
+        rows = join(*self.factors, *argument.binds, *argument.guards)
+        sign = "<" if end == "least" else ">"
+        before, upto = (Compare(op_, argument.bare, Var(value)) for op_ in (sign, f"{sign}="))
+        sums = [sum_(self.keys, rows), *(sum_(self.keys, join(rows, bound_)) for bound_ in (before, upto))]
+        counted, *apart = self.names.apart([rename(counted, {key: value}), *sums], (*self.keys, value))
+        names = [self.names.fresh(name) for name in ("count", "before", "through")]
+        wanted, counts = place(Var(names[0])), [Bind(name, q) for name, q in zip(names, apart, strict=True)]
+        here = Compare("<=", Var(names[1]), wanted), Compare(">", Var(names[2]), wanted)
+        return Exists(counted), *counts, *here
 
     def _last(self, end: End, argument: Expr, value: str) -> tuple[Query, ...]:
         """Exists(Sum_{keys, x}) ⋈ (beyond := Sum_keys(… ⋈ [y < x])) ⋈ [0 = beyond], for the greatest [y > x].

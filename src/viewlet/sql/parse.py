@@ -244,7 +244,15 @@ def _tree(source: Source, tokens: list[Token], text: str) -> exp.Expr:
     except ParseError as error:
         raise _syntax_error(source, error) from error
     assert tree is not None
+    for call in list(tree.find_all(exp.Anonymous)):
+        if call.name.lower() == "mad" and len(call.expressions) == 1:
+            node = call.replace(Mad(this=call.expressions[0]))
+            node.meta.update(call.meta)
     return tree
+
+
+class Mad(exp.Expression, exp.AggFunc):
+    """MAD(x), for which sqlglot has no node of its own."""
 
 
 def _syntax_error(source: Source, error: ParseError) -> SqlError:

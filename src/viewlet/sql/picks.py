@@ -26,7 +26,7 @@ def _arg(call: Call) -> Expr:
         expression(item.this, call.scope)
     x, y = call.argument(0), call.argument(1)
     grouping = call.grouping.where(*x.binds, *x.guards, *y.binds, *y.guards)
-    return _at("least" if isinstance(call.node, exp.ArgMin) else "greatest", x, y, grouping)
+    return at_end("least" if isinstance(call.node, exp.ArgMin) else "greatest", x, y, grouping)
 
 
 @aggregates(exp.First, exp.Last, exp.AnyValue)
@@ -64,7 +64,7 @@ def _without_order(call: Call, x: Expr) -> Expr:
 def _ordered(x: Expr, y: Expr, grouping: Grouping, end: End, nulls_first: bool) -> Expr:
     """Rows in which y is NULL come before all others, or after them."""
     known = grouping.where(*y.binds, *y.guards)
-    picked = _at(end, x, y, known)
+    picked = at_end(end, x, y, known)
     if not y.nullable or picked.type is None:
         return picked
     unknown = grouping.where(*holds(null_test(y)))
@@ -75,12 +75,12 @@ def _ordered(x: Expr, y: Expr, grouping: Grouping, end: End, nulls_first: bool) 
     return loose(op("case", empty, second.term, first.term), x.type, True, [first, second])
 
 
-def _at(end: End, x: Expr, y: Expr, grouping: Grouping) -> Expr:
+def at_end(end: End, x: Expr, y: Expr, grouping: Grouping) -> Expr:
     """The least x of the rows with the least or greatest y."""
     if x.type is None or y.type is None:
         return constant(NULL, x.type)
     if x.type == BOOLEAN:
-        number = _at(end, as_number(x), y, grouping)
+        number = at_end(end, as_number(x), y, grouping)
         return loose(op("=", number.term, ONE_TERM), BOOLEAN, True, [number])
     y = as_number(y) if y.type == BOOLEAN else rounded(y)
     x = rounded(x)

@@ -18,6 +18,7 @@ from viewlet.sql import (  # noqa: F401  their rules register themselves
     moments,
     picks,
     quantifiers,
+    quantiles,
 )
 from viewlet.sql.define import Definitions, Step
 from viewlet.sql.derived import NewColumn

@@ -369,6 +369,7 @@ class Source(Terms):
             self.block(step.body, depth + 1)
 
     def extremum(self, step: Extremum, depth: int) -> None:
+        assert step.place is None, "what has a place is read by engines/results.py"
         order, bound = self.order(step.source, step.bound, step.key)
         end = "last" if step.greatest else "first"
         self.add(depth, f"{self.assigned(step.var)} = ({order}.tree({bound}).{end}() or (None,))[0]")

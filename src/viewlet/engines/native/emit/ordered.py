@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from viewlet.algebra.query import View
+from viewlet.algebra.query import Compare, View
+from viewlet.algebra.terms import Term, Var
 from viewlet.engines.native.emit.context import Body, Context
 from viewlet.engines.native.emit.keys import column
 from viewlet.engines.native.emit.layout import Field, MapLayout, Member, OrderLayout
@@ -17,7 +18,7 @@ from viewlet.engines.native.emit.reads import Reads
 from viewlet.engines.native.emit.totals import Totals
 from viewlet.engines.native.emit.values import Cpp, Scope, tree_key, type_of
 from viewlet.loops.names import renamed, renamed_order
-from viewlet.loops.steps import Block, EachSlice, Extremum, InRun, Loop, RangeSum, Runs, Step
+from viewlet.loops.steps import Block, Cut, EachSlice, Extremum, InRun, Loop, RangeSum, Runs, Step
 from viewlet.program.kinds import key_kind
 
 
@@ -146,6 +147,8 @@ class OrderedReads:
     def extremum(self, step: Extremum, scope: dict[str, Cpp], at_hand: AtHand) -> None:
         """An order of its own for the view: others of the map may have entries where it has none."""
         read = self.read(step.source, step.bound, step.key, alone=True)
+        if step.place is not None:
+            return self.placed(step, step.place, read, scope, at_hand)
         read.order.lane(read.member)
         tree = self.tree(read, scope, at_hand)
         name, by = self.context.fresh(step.var), read.by
@@ -153,6 +156,24 @@ class OrderedReads:
         there = f"{tree.text} && " if tree.may_be_null else ""
         entry = f"{read.map_.name}.named({tree.member}{'greatest' if step.greatest else 'least'}())"
         self.context.out.add(f"if ({there}!{tree.member}is_empty()) {name} = {entry}.key.{by.name};")
+        scope[step.var] = Cpp(name, by.kind, optional=True)
+
+    def placed(self, step: Extremum, place: Term, read: Read, scope: dict[str, Cpp], at_hand: AtHand) -> None:
+        """The key at which a running sum of counts exceeds the place: the first of the only run in which it does."""
+        context, by = self.context, read.by
+        tree, name, runs = self.tree(read, scope, at_hand), context.fresh(step.var), context.fresh("runs")
+        total, holds = context.fresh("total"), context.fresh("exceeds")
+        within = {**scope, total: Cpp(total, read.member.kind, summed=True)}
+        test = self.ranges.holds(Cut(Compare(">", Var(total), place), True, True, False), within)
+        context.out.add(f"Opt<{type_of(by.kind)}> {name};")
+        with self.given(tree):
+            context.out.add(f"RunList<{tree_key(by.kind)}> {runs};")
+            context.out.add(f"const auto {holds} = [&]({type_of(read.member.kind)} {total}) {{ return {test}; }};")
+            lane = read.order.lane(read.member, "AFTER" if step.greatest else "BEFORE")
+            after = "true" if step.greatest else "false"
+            call = f"template runs<{lane}, {after}>(faults, {context.terms.view}, {holds}, {runs});"
+            context.out.add(f"{tree.member}{call}")
+            context.out.add(f"for (const auto& run : {runs}) if (run.has_inside) {name} = run.inside;")
         scope[step.var] = Cpp(name, by.kind, optional=True)
 
     # -- trees ---------------------------------------------------------------------------------------------------------

@@ -96,7 +96,7 @@ def _extremum(extreme: Extreme, bound: frozenset[str]) -> Extremum:
     source = extreme.query
     assert isinstance(source, View), f"{source.text} is not compiled"
     given = frozenset(source.outputs) & bound - {extreme.key}
-    return Extremum(extreme.var, source, given, extreme.key, extreme.end == "greatest")
+    return Extremum(extreme.var, source, given, extreme.key, extreme.end == "greatest", extreme.place)
 
 
 def key_of_rows(triggers: Triggers, result: Result) -> str:
