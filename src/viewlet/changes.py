@@ -22,6 +22,7 @@ LOG = logging.getLogger("viewlet")
 class Subscription:
     view: str
     callback: Callback
+    gone: Callable[[], None] | None  # is called when the view goes, or the database is closed
     ended: bool = False
 
 
@@ -125,9 +126,9 @@ class Subscriptions:
         for view in self.listening.keys() - self._rows.keys():
             self._rows[view] = self._database._weights(view)
 
-    def add(self, view: str, callback: Callback) -> Callable[[], None]:
+    def add(self, view: str, callback: Callback, gone: Callable[[], None] | None = None) -> Callable[[], None]:
         """Tell ``callback`` of every change from now on, once :meth:`settle` was called; what it returns ends that."""
-        subscription = Subscription(view, callback)
+        subscription = Subscription(view, callback, gone)
         self.listening.setdefault(view, []).append(subscription)
         self._count()
         return lambda: self._end(subscription)
@@ -148,6 +149,8 @@ class Subscriptions:
         for view in [view for view in self.listening if view not in views]:
             for subscription in list(self.listening[view]):
                 self._end(subscription)
+                if subscription.gone is not None:
+                    subscription.gone()
 
     def settle(self) -> None:
         """Another engine may know more, or less: the rows of those views are kept whose changes it does not tell."""

@@ -5,19 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import suppress
 
 from viewlet.changes import Callback, Change
 from viewlet.errors import Error
 
 MOST_WAITING = 1_000_000
+Subscribe = Callable[[Callback, Callable[[], None]], Callable[[], None]]
 
 
 class Changes(Iterator[Change], AsyncIterator[Change]):
     """An iterator of ``(weight, row)``, made by :meth:`View.changes`.
 
-    ``for`` stops when no change is waiting, and goes on when it is used again. ``async for`` waits for the next change,
-    and stops after ``close()``. A reader that is too slow is told: the changes that wait are bounded by ``most``, and
-    once there are more, they are dropped and the next step raises an :class:`Error`.
+    ``for`` stops when no change is waiting, and goes on when it is used again. ``async for`` waits for the next change.
+    It stops after ``close()``, when the view is dropped, and when the database is closed. A reader that is too slow is
+    told: the changes that wait are bounded by ``most``, and once there are more, they are dropped and the next step
+    raises an :class:`Error`.
     """
 
     def __init__(self, view: str, most: int) -> None:
@@ -27,16 +30,20 @@ class Changes(Iterator[Change], AsyncIterator[Change]):
         self._closed = self._lost = False
         self._end: Callable[[], None] | None = None
 
-    def start(self, snapshot: Iterable[Change], subscribe: Callable[[Callback], Callable[[], None]]) -> None:
+    def start(self, snapshot: Iterable[Change], subscribe: Subscribe) -> None:
         """Begin with the rows that are there, and go on with each change."""
         self._waiting.extend(snapshot)
-        self._end = subscribe(self._put)
+        self._end = subscribe(self._put, self._gone)
 
     def close(self) -> None:
         """End it. What waits can still be read."""
-        self._closed = True
         if self._end is not None:
             self._end()
+        self._gone()
+
+    def _gone(self) -> None:
+        """No change will come any more."""
+        self._closed = True
         self._wake()
 
     def _put(self, change: Change) -> None:
@@ -51,7 +58,7 @@ class Changes(Iterator[Change], AsyncIterator[Change]):
     def _wake(self) -> None:
         while self._sleepers:
             loop, sleeper = self._sleepers.popleft()
-            if not loop.is_closed():
+            with suppress(RuntimeError):  # a loop that is closed
                 loop.call_soon_threadsafe(_done, sleeper)
 
     def __iter__(self) -> Changes:

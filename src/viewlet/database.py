@@ -477,9 +477,13 @@ class Database(Clock):
     def close(self) -> None:
         """End the database. Each later call raises an :class:`Error`.
 
-        What is in memory is gone. A directory can be opened again, and has everything.
+        What is in memory is gone. A directory can be opened again, and has everything. An update in flight is waited
+        for. Who waits for changes is told that no more will come.
         """
-        self._session = self._build = None
+        with self._turn.reading():
+            self._session = self._build = None
+        self._subscriptions.tell()
+        self._subscriptions.keep(())
 
     def __enter__(self) -> Database:
         return self

@@ -151,14 +151,15 @@ class StoredDatabase(Database):
 
     def close(self) -> None:
         """A snapshot in the making is waited for: else the log of a database that is never open for long would grow."""
-        if self._session is not None:
-            super().close()
-            self._subscriptions.tell_first(None)
-            try:
-                if self._beside is not None:
-                    self._beside.wait()
-            finally:
-                self._ledger.close()
+        if self._session is None:
+            return
+        super().close()
+        self._subscriptions.tell_first(None)
+        try:
+            if self._beside is not None:
+                self._beside.wait()
+        finally:
+            self._ledger.close()
 
 
 def _blobs(session: Session, relation: Relation) -> Iterator[Blob]:

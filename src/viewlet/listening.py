@@ -29,9 +29,11 @@ class Listening(Inventory):
         with self._turn.reading():
             return self._subscribe(view, callback)
 
-    def _subscribe(self, view: str, callback: Callable[[Change], object]) -> Callable[[], None]:
+    def _subscribe(
+        self, view: str, callback: Callable[[Change], object], gone: Callable[[], None] | None = None
+    ) -> Callable[[], None]:
         self._result(self.program.results, view)
-        end = self._subscriptions.add(view, callback)
+        end = self._subscriptions.add(view, callback, gone)
         try:
             self._listen()
         except BaseException:

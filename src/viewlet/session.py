@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from viewlet import arrow
 from viewlet.boundary import Encoder, encoder, is_one_row, is_wild, to_key, values_of
-from viewlet.changes import Change, Subscriptions
+from viewlet.changes import Change, Look, Subscriptions
 from viewlet.door import doors, widened_events
 from viewlet.engines.base import Engine
 from viewlet.engines.exact.python.engine import PythonEngine
@@ -25,6 +25,7 @@ from viewlet.told import Teller
 NESTED = (tuple, list, dict)  # what rows are, and cells are not
 Tables = Mapping[str, Mapping[Row, int]]
 Start = Callable[[Program, Tables], Engine]
+Counts = dict[tuple[str, Row], int]
 Culprit = tuple[str, int, object]  # the row that cannot be taken: its relation, its number, itself
 NUMBERS = (OutOfRangeError, ArithmeticError, ValueError)  # what a row may have that no view can hold
 NO_KEY = "has no PRIMARY KEY, by which a row would replace another: declare one, or delete and insert"
@@ -169,7 +170,7 @@ class Session:
 
     def _run(self, events: list[Event], given: Given) -> None:
         """All events or, should one fail, none: the views are then built again from the tables as they were."""
-        done, noted = 0, self._subscriptions.noted
+        done, noted, before = 0, self._subscriptions.noted, self._counts(events)
         try:
             for event in events:
                 self._apply(self.engine, event)
@@ -179,7 +180,7 @@ class Session:
         except BaseException as error:
             self._subscriptions.take_back(noted)
             culprit = None if done == len(events) else (events[done][0], done, given(done))
-            self._refuse(events[:done], error, culprit)
+            self._refuse(before, error, culprit)
         self.keys.commit()
         if looks:
             self._subscriptions.publish(looks)
@@ -197,18 +198,18 @@ class Session:
 
     def _run_bulk(self, relation: Relation, events: list[Event], given: Given) -> None:
         """The same for rows that one trigger takes at once."""
-        done, noted = list[Event](), self._subscriptions.noted
+        done, noted, before = False, self._subscriptions.noted, self._counts(events)
         entries: dict[Row, int] = {}
         for _, row, times in events:
             entries[row] = entries.get(row, 0) + times
         try:
             (self.engine.load if relation.static else self.engine.apply_bulk)(relation.name, entries)
-            done = events
+            done = True
             looks = self._subscriptions.look()
             self._subscriptions.note(lambda log: log.events(self.relations, events))
         except BaseException as error:
             self._subscriptions.take_back(noted)
-            self._refuse(done, error, None if done else self._culprit(events, error, given))
+            self._refuse(before, error, None if done else self._culprit(events, error, given))
         self.keys.commit()
         if looks:
             self._subscriptions.publish(looks)
@@ -226,11 +227,16 @@ class Session:
                 return name, number, given(number)
         return None
 
-    def _refuse(self, done: list[Event], error: BaseException, culprit: Culprit | None) -> NoReturn:
+    def _counts(self, events: list[Event]) -> Counts:
+        """How often each row is there. Ctrl-C may come anywhere, so what is done of an update does not say."""
+        count = self.engine.count
+        return {(name, row): count(name, row) for name, row, _ in events}
+
+    def _refuse(self, before: Counts, error: BaseException, culprit: Culprit | None) -> NoReturn:
         self.keys.forget()
         tables = self.tables()
-        for name, row, times in done:
-            tables[name][row] -= times
+        for (name, row), times in before.items():
+            tables[name][row] = times
         self._go_back({name: +rows for name, rows in tables.items()})
         self._subscriptions.overlook()
         at = at_row(*culprit) if culprit else ""
@@ -417,25 +423,30 @@ class NativeSession(Session):
         return self._tellers[view].changes(self.engine)
 
     def _do(self, update: Callable[[], Any], undo: Callable[[], Any], note: Callable[[Ledger], None]) -> Any:
-        """All or nothing, also where a view that somebody listens to can no longer be shown, or the disk is full."""
-        point, noted = self.engine.state.point(), self._subscriptions.noted
+        """All or nothing, also where a view that somebody listens to can no longer be shown, or the disk is full.
+
+        Or where Ctrl-C comes: Python then raises behind the call that took the update.
+        """
+        state, looks = self.engine.state, dict[str, Look]()
+        point, noted, before = state.point(), self._subscriptions.noted, state.updates()
         try:
             done = update()
-        except SpoiledError as error:
-            self.engine.recover(error)
-        if self._subscriptions.anybody:
-            try:
+            if self._subscriptions.anybody:
                 looks = self._subscriptions.look()
                 if done is None or done is True:  # and not left to Python
                     self._subscriptions.note(note)
-            except BaseException:
-                self._subscriptions.take_back(noted)
-                if point is None:
-                    undo()
-                else:
-                    self.engine.go_back({}, point)
-                self._subscriptions.overlook()
-                raise
+        except BaseException as error:
+            self._subscriptions.take_back(noted)
+            if state.updates() == before:
+                if isinstance(error, SpoiledError):
+                    self.engine.recover(error)
+            elif point is None:
+                undo()
+            else:
+                self.engine.go_back({}, point)
+            self._subscriptions.overlook()
+            raise
+        if looks:
             self._subscriptions.publish(looks)
         return done
 

@@ -55,7 +55,9 @@ class Owner(Protocol):
     @property
     def program(self) -> Program: ...
     def subscribe(self, view: str, callback: Callable[[Change], object]) -> Callable[[], None]: ...
-    def _subscribe(self, view: str, callback: Callable[[Change], object]) -> Callable[[], None]: ...
+    def _subscribe(
+        self, view: str, callback: Callable[[Change], object], gone: Callable[[], None]
+    ) -> Callable[[], None]: ...
     def _fresh(self) -> Session: ...
 
 
@@ -196,7 +198,8 @@ class View:
         changes = Changes(self.name, most)
         with self._database._turn.reading():
             there = self._weights().items() if snapshot else ()
-            changes.start(((n, row) for row, n in there), lambda put: self._database._subscribe(self.name, put))
+            subscribe = self._database._subscribe
+            changes.start(((n, row) for row, n in there), lambda put, gone: subscribe(self.name, put, gone))
         return changes
 
     # -- how it shows itself -------------------------------------------------------------------------------------------
@@ -252,8 +255,8 @@ class View:
         """Without the rows themselves, where each entry of a map is a row or some."""
         result, engine = self._result, self._engine
         if result.having is None and isinstance(result.rows, Read):
-            entries, rows = engine.weigh(result.rows.name)
-            return shown_count(result, entries if result.distinct else rows)
+            rows = engine.size(result.rows.name) if result.distinct else engine.weigh(result.rows.name)[1]
+            return shown_count(result, rows)
         try:
             table = self._native()
         except OutOfRangeError:

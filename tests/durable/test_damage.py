@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import shutil
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,8 @@ import viewlet
 from viewlet.cli.main import app
 from viewlet.durable.check import check_directory
 from viewlet.durable.records import Appender, payloads
+from viewlet.engines.exact.python.engine import PythonEngine
+from viewlet.engines.native.bridge import NativeState
 from viewlet.errors import CorruptError, Error, StorageError
 from viewlet.ledger import Ledger
 
@@ -226,6 +229,66 @@ def test_an_interrupted_update_is_undone(
         db.checkpoint()
     with viewlet.connect(tmp_path, engine="interpreter") as db:
         assert [relation.name for relation in db.program.relations] == ["s"]
+
+
+@pytest.mark.parametrize(
+    ("engine", "kinds"),
+    [
+        ("python", {PythonEngine: ("apply", "apply_bulk")}),
+        ("native", {NativeState: ("one", "many", "many_shown", "events")}),
+    ],
+)
+def test_ctrl_c_right_behind_the_engine(
+    tmp_path: Path, engine: viewlet.database.EngineName, kinds: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python raises behind the call in which the signal came: the engine has the update, and the log does not."""
+
+    def interrupted(method: Callable[..., object]) -> Callable[..., object]:
+        def behind(*arguments: object) -> None:
+            method(*arguments)
+            monkeypatch.undo()
+            raise KeyboardInterrupt
+
+        return behind
+
+    with viewlet.connect(tmp_path, engine=engine, wait_native=True) as db:
+        db.execute(SCRIPT)
+        db.insert("s", ROWS)
+        before = sorted(db.view("v").rows())
+        for call in CALLS[:5]:
+            for kind, names in kinds.items():
+                for name in names:
+                    monkeypatch.setattr(kind, name, interrupted(getattr(kind, name)))
+            with pytest.raises(KeyboardInterrupt):
+                call(db)
+            assert sorted(db.view("v").rows()) == before
+            assert db.verify("v") == []
+        db.delete("s", ROWS)
+    assert opened(tmp_path) == []
+
+
+def test_to_close_waits_for_the_update_in_flight(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An update that returned is in the directory, whichever thread closes it."""
+    writes, goes_on, rows = threading.Event(), threading.Event(), Ledger.rows
+
+    def slowly(ledger: Ledger, *given: Any) -> None:
+        writes.set()
+        goes_on.wait(5)
+        rows(ledger, *given)
+
+    db = viewlet.connect(tmp_path, engine="native", wait_native=True)
+    db.execute(SCRIPT)
+    monkeypatch.setattr(Ledger, "rows", slowly)
+    writer, closer = threading.Thread(target=db.insert, args=("s", ("a", 1))), threading.Thread(target=db.close)
+    writer.start()
+    writes.wait(5)
+    closer.start()
+    closer.join(0.05)
+    assert closer.is_alive()
+    goes_on.set()
+    writer.join()
+    closer.join()
+    assert opened(tmp_path) == [("a", 1)]
 
 
 def test_copies_open_on_their_own(tmp_path: Path) -> None:

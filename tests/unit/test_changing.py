@@ -75,3 +75,38 @@ def test_a_closed_one_ends(db: Database) -> None:
         return [change async for change in changes]
 
     assert asyncio.run(rest()) == []
+
+
+@pytest.mark.parametrize("end", ["DROP VIEW s", "close"])
+def test_nobody_waits_for_changes_that_cannot_come(db: Database, end: str) -> None:
+    """What was told before can be read; then the loop ends, also one that waits in another thread."""
+    waits = threading.Event()
+
+    async def all_of_them() -> list[object]:
+        changes, seen = db.view("s").changes(), []
+        waits.set()
+        async for change in changes:
+            seen.append(change)
+        return seen
+
+    seen: list[object] = []
+    reader = threading.Thread(target=lambda: seen.extend(asyncio.run(all_of_them())), daemon=True)
+    reader.start()
+    assert waits.wait(5)
+    db.insert("r", (7, 1))
+    db.close() if end == "close" else db.execute(end)
+    reader.join(5)
+    assert not reader.is_alive()
+    assert seen == [(1, (7, 1))]
+
+
+def test_a_consumer_whose_loop_is_over_troubles_nobody(db: Database) -> None:
+    async def waits_in_vain(changes: viewlet.changing.Changes) -> None:
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(anext(changes), 0.01)
+
+    changes = db.view("s").changes()
+    asyncio.run(waits_in_vain(changes))
+    db.insert("r", (7, 1))
+    assert list(changes) == [(1, (7, 1))]
+    changes.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import random
 from decimal import Decimal
 
 import pytest
@@ -161,3 +162,37 @@ def test_rows_are_counted_and_shown_without_reading_all(engine: str, monkeypatch
     assert seen == []
     assert "20 of 399 rows" in views["plain"]._repr_html_()
     assert len(seen) <= 20
+
+
+def test_a_list_and_the_number_of_groups(engine: str) -> None:
+    """A group of a LIST is found by its key; len is that of the rows, whatever comes and goes, and shares its map."""
+    database = opened(
+        engine,
+        """
+        CREATE STREAM r (k BIGINT, s VARCHAR, x DOUBLE, v BIGINT);
+        CREATE MATERIALIZED VIEW lists AS SELECT k, s, list(v ORDER BY v) AS vs FROM r GROUP BY k, s;
+        CREATE MATERIALIZED VIEW sums AS SELECT k, s, sum(x) AS x, sum(v) AS v, avg(v) AS a FROM r GROUP BY k, s;
+        CREATE MATERIALIZED VIEW some AS SELECT k, s, count(*) AS n FROM r WHERE v > 2 GROUP BY k, s;
+        CREATE MATERIALIZED VIEW ks AS SELECT DISTINCT k FROM r;
+        CREATE MATERIALIZED VIEW plain AS SELECT s, v FROM r WHERE v < 3;
+        """,
+    )
+    chance, there = random.Random(5), list[tuple[object, ...]]()
+    for _ in range(60):
+        row = (
+            chance.choice([None, 0, 1]),
+            chance.choice([None, "", "é"]),
+            chance.choice([0.1, 0.3]),
+            chance.randrange(5),
+        )
+        gone = [there.pop(chance.randrange(len(there))) for _ in range(min(len(there), chance.choice([0, 0, 3])))]
+        database.delete("r", gone)
+        database.insert("r", row)
+        there.append(row)
+        for name in ("lists", "sums", "some", "ks", "plain"):
+            assert len(database.view(name)) == len(database.view(name).rows()), name
+        lists = {(k, s): vs for k, s, vs in database.view("lists").rows()}
+        for k in (None, 0, 1, 7):
+            for s in (None, "", "é", "never"):
+                group = lists.get((k, s))
+                assert database.view("lists").get(k=k, s=s) == (None if group is None else (k, s, group))

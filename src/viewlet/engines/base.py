@@ -45,6 +45,9 @@ class Engine(Protocol):
     def result_row(self, name: str, key: Mapping[str, Scalar]) -> object | None:
         """The same of the row whose key variables have these values, where that costs less than all rows."""
 
+    def size(self, view: str) -> int:
+        """How many entries a view has."""
+
     def weigh(self, view: str) -> tuple[int, int]:
         """How many entries a view of whole numbers has, and what they come to."""
 

@@ -222,6 +222,11 @@ class State:
     def result_row(self, name: str, key: Mapping[str, Scalar]) -> None:
         return
 
+    def size(self, view: str) -> int:
+        store = self._views[view]
+        assert isinstance(store, Map), f"{view} is a view cache, which no user sees"
+        return len(store)
+
     def weigh(self, view: str) -> tuple[int, int]:
         store = self._views[view]
         assert isinstance(store, Map), f"{view} is a view cache, which no user sees"

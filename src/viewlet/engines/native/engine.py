@@ -21,6 +21,7 @@ from viewlet.engines.native.bridge import ArrowRows, Cells, Module, NativeState,
 from viewlet.engines.native.build import module_name, open_module
 from viewlet.engines.native.emit.layout import Layout
 from viewlet.engines.native.emit.program import native
+from viewlet.engines.native.emit.skeletons import is_within
 from viewlet.engines.native.emit.watch import UNWATCHED
 from viewlet.engines.native.emit.watch import Watched as Watched
 from viewlet.engines.native.handover import filled, handover
@@ -29,7 +30,7 @@ from viewlet.errors import OutOfRangeError
 from viewlet.loops.infer import Kinds, program_kinds
 from viewlet.program.encoding import Row, Stored, decode
 from viewlet.program.graph import part_for, part_of
-from viewlet.program.kinds import COUNT, DOUBLE, Exact, Kind, Unfit, kind_scale
+from viewlet.program.kinds import COUNT, DOUBLE, REAL, Exact, Kind, Unfit, kind_scale
 from viewlet.program.limits import key_limits, limits
 from viewlet.program.trigger import Program
 
@@ -39,6 +40,7 @@ VIEWLET_MODULE({name}, viewlet::Program)
 """
 
 
+MOST_BITS = 62  # columns of a key that a number has bits for
 MOST_COPIES = 1 << 20  # of a row in one event: the trigger fires for each
 
 
@@ -88,6 +90,7 @@ class NativeEngine:
         self.state = NativeState(
             compiled.module, self._program, _cells_or(convert), keep_tables=keep_tables, watched=compiled.watched
         )
+        self._sized: dict[str, str | None] = {}  # by view: see `size`
         self._answers, self._digest = Answers(self.state, compiled.watched), compiled.digest
         self._fill(tables)
 
@@ -280,7 +283,7 @@ class NativeEngine:
         assert isinstance(atom, View), f"{atom.text} is there only while a trigger fires"
         if UNBOUND not in pattern:
             return self._find(atom.name, cast(Key, pattern))
-        return _agreeing(self.entries(atom.name), pattern)
+        return self._slice(atom.name, pattern)
 
     def _find(self, view: str, key: Key) -> Iterator[tuple[Key, Number]]:
         cells = [_encode(v, kind) for v, kind in zip(key, self._kinds.columns[view], strict=True)]
@@ -290,12 +293,26 @@ class NativeEngine:
         if sum_ is not None:
             yield key, _decode_sum(sum_, self._kinds.values[view])
 
+    def _slice(self, view: str, pattern: Pattern) -> Iterable[tuple[Key, Number]]:
+        """The entries that agree with a pattern."""
+        kinds = self._kinds.columns[view]
+        cells = [None if v is UNBOUND else _encode(cast(Scalar, v), k) for v, k in zip(pattern, kinds, strict=True)]
+        if any(isinstance(c, Fraction) for c in cells):
+            return ()  # a number between two that the key can hold
+        bound = [(i, v) for i, v in enumerate(pattern) if v is not UNBOUND]
+        bits, beyond = sum(1 << i for i, _ in bound if i < MOST_BITS), [(i, v) for i, v in bound if i >= MOST_BITS]
+        entries = self._decoded(view, self.state.slice(view, tuple(cells), bits))
+        return ((key, m) for key, m in entries.items() if all(key[i] == v for i, v in beyond))
+
     def entries(self, view: str) -> Entries:
+        return self._decoded(view, self.state.entries(view))
+
+    def _decoded(self, view: str, entries: Iterable[tuple[Row, Sum]]) -> Entries:
         columns, value = self._kinds.columns[view], self._kinds.values[view]
         scales = list(map(kind_scale, columns))
         return {
             tuple([_decode(c, s) for c, s in zip(key, scales, strict=True)]): _decode_sum(m, value)
-            for key, m in self.state.entries(view)
+            for key, m in entries
         }
 
     def result(self, name: str, most: int | None = None) -> ArrowRows | None:
@@ -315,6 +332,24 @@ class NativeEngine:
     def rows(self) -> int:
         """How many different rows the base tables hold."""
         return sum(entries for _, entries, _ in self.memory()[: len(self._program.relations)])
+
+    def size(self, view: str) -> int:
+        if view not in self._sized:
+            self._sized[view] = self._sized_by(view)
+        map_ = self._sized[view]
+        if map_ is None:
+            return self.weigh(view)[0]
+        return next(entries for name, entries, _ in self.memory() if name == map_)
+
+    def _sized_by(self, view: str) -> str | None:
+        """The map that has exactly the entries of a view: the views that share it have none where this one has none."""
+        map_, _ = self._compiled.layout[view]
+        count = self._program.view(view).definition
+        for member in map_.members:
+            known = member.kind != REAL or member.counted_by is not None  # else a sum of nothing may not be 0
+            if not known or not is_within(self._program.view(member.view).definition, count):
+                return None
+        return None if map_.is_single else map_.shown
 
     def weigh(self, view: str) -> tuple[int, int]:
         return self.state.weigh(view)
@@ -399,11 +434,6 @@ def _cells_or(convert: RowConverter | None) -> RowConverter:
         return convert(relation, row, number)
 
     return cells
-
-
-def _agreeing(entries: Entries, pattern: Pattern) -> Iterator[tuple[Key, Number]]:
-    bound = [(i, p) for i, p in enumerate(pattern) if p is not UNBOUND]
-    return ((key, m) for key, m in entries.items() if all(key[i] == p for i, p in bound))
 
 
 # -- numbers -----------------------------------------------------------------------------------------------------------

@@ -67,3 +67,18 @@ def _without_values(q: Query) -> Query:
             return map_children(q, _without_values)
         case _:
             return q
+
+
+def is_within(part: Query, count: Query) -> bool:
+    """Whether a map has entries only where a count has: Sum[A](Q ⋈ f) is over no rows where Sum[A](Q) is 0.
+
+    Q must have no row less than no times. False may also mean that this is not known.
+    """
+    if not isinstance(part, Sum) or not isinstance(count, Sum) or set(part.group) != set(count.group):
+        return part == count
+    counted = _factors(count.query)
+    return counted <= _factors(part.query) and all(isinstance(f, (Rel, Compare)) for f in counted)
+
+
+def _factors(q: Query) -> set[Query]:
+    return set(q.factors) if isinstance(q, Join) else {q}

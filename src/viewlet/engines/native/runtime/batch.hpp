@@ -72,6 +72,7 @@ struct State {
     PyObject* convert{};
     bool keep_tables{};
     bool busy{};
+    u64 updates{};  // how many were taken
     Library library;
     Batch batch;
 
@@ -183,6 +184,7 @@ inline PyObject* run_batch(State& state) {
     if (in_turn) undo_tables(state, batch.begin(), batch.end());
     Event* failed = fire_without_python(state, in_turn);
     if (failed != batch.end()) return fault_report(state.faults(), failed - batch.begin());
+    ++state.updates;
     return met_wild ? PyBool_FromLong(true) : none();
 }
 

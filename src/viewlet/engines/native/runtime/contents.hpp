@@ -117,6 +117,53 @@ inline PyObject* entries(PyObject*, Arguments arguments, Py_ssize_t count) {
     return all.list;
 }
 
+// Some columns of a canonical key.
+struct Part {
+    const Column* columns;
+    u32 width;
+    i64 bits;  // of the columns that count
+    char* cells;
+
+    template <class F> bool all(F holds) const {
+        for (u32 c = 0; c < width; ++c)
+            if (bits >> c & 1 && !holds(columns[c], c)) return false;
+        return true;
+    }
+    // False with an exception set.
+    bool take(Texts& texts, PyObject* given) {
+        return all([&](const Column& column, u32 c) {
+            PyObject* cell = PyTuple_GetItem(given, c);
+            bool taken = cell && canonical_cell(texts, cells, column, cell);
+            if (cell && !taken) refuse_cell(column, cell);
+            return taken;
+        });
+    }
+    bool has(const void* key) const {
+        auto* row = static_cast<const char*>(key);
+        return all([&](const Column& column, u32) {
+            return is_null(row, column) == is_null(cells, column) &&
+                   !memcmp(row + column.offset, cells + column.offset, cell_size(column.cell));
+        });
+    }
+};
+
+// slice(state, view, cells, bits) -> as entries(), those that agree with the cells at the bits
+inline PyObject* slice(PyObject*, Arguments arguments, Py_ssize_t count) {
+    Call call(arguments, count, 4);
+    const ViewInfo* of = call ? call.view(1) : nullptr;
+    Part part{};
+    if (!of || !call.integer(3, part.bits, 0, i64(1) << 62)) return nullptr;
+    part.columns = of->key, part.width = of->width;
+    part.cells = call.state->batch.rows.take(of->map->key_size + 1);
+    if (!part.take(call.state->texts(), arguments[2])) return not_there([] { return PyList_New(0); });
+    Collected all{*call.state, of->key, of->width, PyList_New(0)};
+    of->map->each(call.state->program, [&](const void* key, void* values) {
+        const void* value = of->member(values);
+        if (part.has(key) && !is_nothing(of->kind, value)) all.add(key, value_out(of->kind, value));
+    });
+    return all.list;
+}
+
 // weigh(state, view) -> its entries that are not 0, and what whole numbers come to
 inline PyObject* weigh(PyObject*, Arguments arguments, Py_ssize_t count) {
     Call call(arguments, count, 2);

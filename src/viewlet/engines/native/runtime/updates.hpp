@@ -100,6 +100,12 @@ inline PyObject* events(PyObject*, Arguments arguments, Py_ssize_t count) {
     return run(*call.state);
 }
 
+// updates(state): how many were taken. Who was interrupted behind one cannot know by other means whether it was.
+inline PyObject* updates(PyObject*, Arguments arguments, Py_ssize_t count) {
+    Call call(arguments, count, 1);
+    return call ? PyLong_FromUnsignedLongLong(call.state->updates) : nullptr;
+}
+
 inline PyObject* slow() { return PyUnicode_FromString("slow"); }
 
 // arrow_rows(state, relation, times, schema, array); "slow" where the rows must come through Python.
