@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -203,10 +204,11 @@ def test_demo_fails_where_a_view_is_wrong(monkeypatch: pytest.MonkeyPatch) -> No
 def test_demo_on_a_terminal_shows_a_live_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("TERM", "xterm")
     result = run("demo", "--events", "40", "--views", "bsv,axf")
     assert result.exit_code == 0
-    assert "an event costs" in result.stdout
-    assert "40/40" in result.stdout
+    assert "bsv · an event costs O(1)" in result.stdout
+    assert "batch 1/1  100%  done" in result.stdout
     assert "verified: bsv, axf" in result.stdout
 
 
@@ -232,17 +234,18 @@ def test_run_takes_a_job_to_its_end_and_verifies_it(job: str) -> None:
 def test_run_on_a_terminal_shows_the_views(job: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("TERM", "xterm")
     result = run("run", "-", stdin=generated(job))
     assert result.exit_code == 0, result.output
-    assert "fresh rows" in result.stdout
-    assert "batch 3/3" in result.stdout
+    assert "╭─ vwap ─" in re.sub(r"\x1b\[[\d;]*m", "", result.stdout)
+    assert "batch 3/3  100%  done" in result.stdout
 
 
 def test_run_fails_where_a_view_is_wrong(job: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = LocalRun.rows
 
-    def twice(self: LocalRun, view: str, at_most: int | None = None) -> list[tuple[object, ...]]:
-        return rows(self, view, at_most) * (2 if view == "vwap" else 1)
+    def twice(self: LocalRun, view: str) -> list[tuple[object, ...]]:
+        return rows(self, view) * (2 if view == "vwap" else 1)
 
     monkeypatch.setattr(LocalRun, "rows", twice)
     result = run("run", "-", "--verify", stdin=generated(job))

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
 import typer
-from rich.console import Console, Group
-from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.console import Console
 
-from viewlet.cli.options import StrategyOption, errors_as_messages
+from viewlet.cli.options import INTERRUPTED, StrategyOption, errors_as_messages, stopping_after_the_batch
+from viewlet.cli.screen import Screen, first_rows
 from viewlet.compiler.strategy import StrategyName
 from viewlet.database import Database
 from viewlet.directory import connect
+from viewlet.jobs.run import Progress, Stop
+from viewlet.looking import Window, window
 from viewlet.loops.cost_class import program_cost_class
 from viewlet.workloads.queries import FINANCE, PAPER_QUERIES
 from viewlet.workloads.streams import order_book
 
 FINANCE_VIEWS = tuple(name for name, query in PAPER_QUERIES.items() if query.schema == FINANCE)
-SHOWN_ROWS = 3
 REPORTS = 10  # lines of plain output
+EACH = 500  # events that make up a batch on the screen
 EXAMPLES = """\
 [bold]Examples[/bold]
 
@@ -46,11 +46,16 @@ def demo_command(
     demo = _Demo(_chosen(views), events, seed, strategy, live)
     console = Console()
     with errors_as_messages():
-        if console.is_terminal:
-            demo.run_live(console)
+        screen = Screen(demo, console, f"an order book of about {live} orders a side, strategy {strategy}")
+        if screen.is_live:
+            with stopping_after_the_batch(demo.stop):
+                screen.show()
+            screen.show_views()
         else:
             demo.run_plain()
         demo.verify()
+        if demo.stop.asked:
+            raise typer.Exit(INTERRUPTED)
 
 
 def _chosen(views: str) -> tuple[str, ...]:
@@ -73,12 +78,17 @@ class _Demo:
     db: Database = field(init=False)
     refreshes: dict[str, int] = field(init=False)
     costs: dict[str, str] = field(init=False)
+    views: Mapping[str, Window] = field(init=False)
+    stop: Stop = field(default_factory=Stop)
+    is_endless: bool = False
 
     def __post_init__(self) -> None:
         self.db = connect(strategy=self.strategy)
         self.db.execute(FINANCE + "".join(PAPER_QUERIES[name].sql() for name in self.names))
         self.refreshes = dict.fromkeys(self.names, 0)
         self.costs = {name: program_cost_class(self.db.program, name, "+-") for name in self.names}
+        notes = {name: f"an event costs {cost}" for name, cost in self.costs.items()}
+        self.views = {name: window(self.db, name, notes[name]) for name in self.names}
 
     def stream(self) -> Iterator[None]:
         self.started = time.monotonic()
@@ -95,34 +105,16 @@ class _Demo:
 
     # -- on a terminal -------------------------------------------------------------------------------------------------
 
-    def run_live(self, console: Console) -> None:
-        progress = Progress(
-            TextColumn("events"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]:,.0f}/s"),
-            TimeRemainingColumn(),
-            console=console,
-        )
-        task = progress.add_task("events", total=self.events, rate=0.0)
-        with Live(console=console, auto_refresh=False) as screen:
-            shown = 0.0
-            for _ in self.stream():
-                if time.monotonic() - shown >= 0.25 or self.done == self.events:
-                    shown = time.monotonic()
-                    progress.update(task, completed=self.done, rate=self.rate)
-                    screen.update(Group(self.table(), progress), refresh=True)
-
-    def table(self) -> Table:
-        book = f"an order book of about {self.live} orders a side"
-        table = Table(title=f"{book}, strategy {self.strategy}, {self.db.tier} engine")
-        table.add_column("view")
-        table.add_column("fresh rows")
-        table.add_column("refreshes", justify="right")
-        table.add_column("an event costs")
-        for name in self.names:
-            table.add_row(name, self.now(name), f"{self.refreshes[name]:,}", self.costs[name])
-        return table
+    def batches(self) -> Iterator[Progress]:
+        """For the screen: some events each, one by one."""
+        started = time.perf_counter()
+        for _ in self.stream():
+            if self.done % EACH == 0 or self.done == self.events:
+                now = time.perf_counter()
+                yield Progress(-(-self.done // EACH), -(-self.events // EACH), self.done, now - started, self.db.tier)
+                started = now
+                if self.stop.asked:
+                    return
 
     # -- piped ---------------------------------------------------------------------------------------------------------
 
@@ -133,16 +125,9 @@ class _Demo:
         for _ in self.stream():
             if self.done % step == 0 or self.done == self.events:
                 left = (self.events - self.done) / self.rate
-                values = "  ".join(f"{name}: {self.now(name)}" for name in self.names)
+                values = "  ".join(f"{name}: {first_rows(window)}" for name, window in self.views.items())
                 rate = f"{self.rate:,.0f}/s ({self.db.tier})"
                 typer.echo(f"{self.done}/{self.events} events  {rate}  {left:.0f} s left  {values}")
-
-    def now(self, name: str) -> str:
-        """The first rows as text."""
-        rows = self.db.view(name).rows()
-        rows = rows if self.db.program.result(name).order else sorted(rows, key=str)
-        shown = " | ".join(" ".join(map(_value, row)) for row in rows[:SHOWN_ROWS])
-        return f"{shown or 'empty'}{' | …' * (len(rows) > SHOWN_ROWS)}"
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
@@ -155,7 +140,3 @@ class _Demo:
         if different:
             raise typer.Exit(1)
         typer.echo(f"verified: {', '.join(self.names)} equal their queries, evaluated again over the orders that rest")
-
-
-def _value(value: object) -> str:
-    return f"{value:,.2f}" if isinstance(value, float) else str(value)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import typer
 
 from viewlet.compiler.strategy import StrategyName
 from viewlet.errors import CorruptError, DataError, Error, OutOfRangeError, StorageError
-from viewlet.jobs.run import FailedBatchError
+from viewlet.jobs.run import FailedBatchError, Stop
 from viewlet.schema import Dialect
 
 STDIN = Path("-")
@@ -69,3 +72,22 @@ def exit_code(error: Error) -> int:
     """
     of_data = (DataError, OutOfRangeError, StorageError, CorruptError, FailedBatchError)
     return BAD_DATA if isinstance(error, of_data) else BAD_USAGE
+
+
+@contextmanager
+def stopping_after_the_batch(what: Stop) -> Iterator[None]:
+    """The first Ctrl-C waits for the batch at work, the second does not."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        if what.asked:
+            raise KeyboardInterrupt
+        what.asked = True
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import signal
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import Enum
 from importlib.resources import files
 from pathlib import Path
-from types import FrameType
 from typing import Annotated
 
 import typer
@@ -20,11 +17,13 @@ from rich.console import Console
 from viewlet.cli.options import (
     EXIT_CODES,
     INTERRUPTED,
+    STDIN,
     WRONG,
     DialectOption,
     StrategyOption,
     errors_as_messages,
     read_job,
+    stopping_after_the_batch,
 )
 from viewlet.cli.screen import Screen
 from viewlet.jobs.kept import KeptRun
@@ -100,7 +99,9 @@ def run_command(
     def begin() -> Run:
         return KeptRun(script, options, db, watch) if db or watch else start(script, engine.value, options)
 
-    wanted = _Wanted(out, format, json, verify, "; the same command goes on from there" if db else "")
+    title = "order book" if job is None else "stdin" if job == STDIN else job.name
+    starting = "compiling" if engine is Engine.native else "starting Spark"
+    wanted = _Wanted(title, starting, out, format, json, verify, "; the same command goes on from there" if db else "")
     with errors_as_messages(), _stopped_by_the_user():
         if verify:
             referee()  # a job may take hours: whether it can be verified is known before
@@ -111,6 +112,8 @@ def run_command(
 class _Wanted:
     """What becomes of the results; ``stopped`` is the end of the sentence that says where the user stopped the job."""
 
+    title: str
+    starting: str
     out: Path | None
     format: Format
     json: bool
@@ -120,11 +123,11 @@ class _Wanted:
 
 def _run(begin: Callable[[], Run], wanted: _Wanted, wrong: Callable[[Run], dict[str, str]]) -> None:
     console = Console(stderr=wanted.json)
-    with console.status("starting") if console.is_terminal else nullcontext():
+    with console.status(wanted.starting) if console.is_terminal else nullcontext():
         run = begin()
     with closing(run):
-        screen = Screen(run, console)
-        with _stopping_after_the_batch(run):
+        screen = Screen(run, console, wanted.title)
+        with stopping_after_the_batch(run.stop):
             screen.show()
         screen.show_views()
         _keep(run, wanted)
@@ -145,25 +148,6 @@ def _keep(run: Run, wanted: _Wanted) -> None:
         if wanted.json:
             for line in json_lines(rows):
                 typer.echo(f'{{"view": {json.dumps(view, ensure_ascii=False)}, "row": {line}}}')
-
-
-@contextmanager
-def _stopping_after_the_batch(run: Run) -> Iterator[None]:
-    """The first Ctrl-C waits for the batch at work, the second does not."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        if run.stop.asked:
-            raise KeyboardInterrupt
-        run.stop.asked = True
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

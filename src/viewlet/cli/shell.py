@@ -21,9 +21,12 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
 from viewlet.cli.options import errors_as_messages
+from viewlet.cli.pane import Pane
+from viewlet.cli.shelves import arranged
 from viewlet.database import Database
 from viewlet.directory import connect
 from viewlet.errors import Error
+from viewlet.looking import window
 from viewlet.program.trigger import ResultColumn
 from viewlet.schema import Column
 
@@ -155,10 +158,12 @@ class Shell:
             name, pause = given[0], float(given[1] if len(given) > 1 else 1)
         except (IndexError, ValueError):
             raise Error("write \\watch VIEW, or \\watch VIEW SECONDS") from None
-        view = self._database.view(name)
+        watched = window(self._database, name)
+        pane = Pane(watched.shape)
         with suppress(KeyboardInterrupt), Live(console=self._console, auto_refresh=False, transient=True) as screen:
             while True:
-                screen.update(_table(view.columns, view.rows()), refresh=True)
+                pane.take(watched.look())
+                screen.update(arranged([pane], self._console.width, self._console.height - 1), refresh=True)
                 time.sleep(pause)
 
 

@@ -22,6 +22,7 @@ from viewlet.jobs.position import Position, begun, with_positions
 from viewlet.jobs.run import Options, Progress, Stop, given_relations
 from viewlet.jobs.source import Files, OrderBook, Source, Tpch, sources_of
 from viewlet.jobs.verify import Row
+from viewlet.looking import Window, window
 from viewlet.schema import Relation
 from viewlet.sql.translate import nothing
 
@@ -44,9 +45,8 @@ class KeptRun:
         translation = nothing(options.dialect).followed(script)
         self._relations = given_relations(translation)
         self._sources = sources_of(self._relations)
-        self.views = tuple(result.name for result in translation.script.results)
         self._named = tuple(relation.name for relation in translation.script.relations)
-        self._watch, self.stop = watch, Stop()
+        self.is_endless, self.stop = watch, Stop()
         self._seen: dict[str, tuple[int, int]] = {}  # by file, its size and time when it had no more rows
         self._db = connect(directory, strategy=options.strategy, dialect=options.dialect, wait_native=True)
         try:
@@ -54,6 +54,9 @@ class KeptRun:
         except BaseException:
             self._db.close()
             raise
+        self.views: Mapping[str, Window] = {
+            result.name: window(self._db, result.name) for result in translation.script.results
+        }
 
     # -- batches -------------------------------------------------------------------------------------------------------
 
@@ -71,7 +74,7 @@ class KeptRun:
                 if self.stop.asked:
                     return
                 started = time.perf_counter()
-            if not self._watch:
+            if not self.is_endless:
                 return
             time.sleep(POLL)
             updates = self._streams()
@@ -124,7 +127,7 @@ class KeptRun:
     # -- files ---------------------------------------------------------------------------------------------------------
 
     def _from_files(self, relation: Relation, source: Files) -> Iterator[Update]:
-        grows = self._watch and not relation.static
+        grows = self.is_endless and not relation.static
         for file in self._changed_files(relation, source):
             start, state = Position(relation.name, os.path.abspath(file)), _state(file)
             position = self._positions.get(start.key, start)
@@ -136,7 +139,7 @@ class KeptRun:
 
     def _changed_files(self, relation: Relation, source: Files) -> list[str]:
         known = any(key[0] == relation.name for key in self._positions)
-        files = local.data_files(source) if self._watch or known else local.some_data_files(relation, source)
+        files = local.data_files(source) if self.is_endless or known else local.some_data_files(relation, source)
         return [file for file in files if (state := _state(file)) is not None and self._seen.get(file) != state]
 
     def _waiting(self) -> int:
@@ -149,10 +152,8 @@ class KeptRun:
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
-    def rows(self, view: str, at_most: int | None = None) -> list[Row]:
-        rows = self._db.view(view).rows()
-        is_ordered = bool(self._db.program.result(view).order)
-        return (rows if at_most is None or is_ordered else sorted(rows, key=str))[:at_most]
+    def rows(self, view: str) -> list[Row]:
+        return self._db.view(view).rows()
 
     def arrow(self, view: str) -> pa.Table:
         return self._db.view(view).arrow()

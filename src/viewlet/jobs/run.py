@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
@@ -21,6 +25,7 @@ from viewlet.jobs import local
 from viewlet.jobs.file import with_op
 from viewlet.jobs.source import sources_of
 from viewlet.jobs.verify import Row, difference, expected
+from viewlet.looking import Shape, Window, window
 from viewlet.schema import Relation
 from viewlet.sql.define import Changed
 from viewlet.sql.translate import Translation, nothing, translate
@@ -30,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 POLL = 0.1  # seconds
+STDERR = 2
 
 
 @dataclass(frozen=True)
@@ -68,15 +74,23 @@ class FailedBatchError(Error):
     """Rows or files that a query on Spark met while it was at work."""
 
 
-class Run(Protocol):
-    """Closed when it is over, however it ended. ``stop`` ends its batches after the one at work."""
+class Batches(Protocol):
+    """What a screen shows. ``stop`` ends it after the batch at work.
 
-    views: tuple[str, ...]
+    ``views`` by name, to be looked at from any thread. ``is_endless``: it waits for rows, and ends by ``stop`` alone.
+    """
+
+    views: Mapping[str, Window]
     stop: Stop
+    is_endless: bool
 
     def batches(self) -> Iterator[Progress]: ...
 
-    def rows(self, view: str, at_most: int | None = None) -> list[Row]: ...
+
+class Run(Batches, Protocol):
+    """Closed when it is over, however it ended."""
+
+    def rows(self, view: str) -> list[Row]: ...
 
     def arrow(self, view: str) -> pa.Table: ...
 
@@ -109,10 +123,12 @@ class LocalRun:
         self.stop = Stop()
         self._relations = given_relations(translation)
         self._sources = sources_of(self._relations)
-        self.views = tuple(result.name for result in translation.script.results)
-        self._ordered = frozenset(result.name for result in translation.script.results if result.order)
+        self.is_endless = False
         self._db: Database = connect(strategy=options.strategy, dialect=options.dialect, wait_native=True)
         self._db.execute(script)
+        self.views: Mapping[str, Window] = {
+            result.name: window(self._db, result.name) for result in translation.script.results
+        }
         self._first = {r.name: dml.as_arrow(r, self._db.engine.table(r.name)) for r in translation.script.relations}
 
     def batches(self) -> Iterator[Progress]:
@@ -129,10 +145,8 @@ class LocalRun:
             if self.stop.asked:
                 return
 
-    def rows(self, view: str, at_most: int | None = None) -> list[Row]:
-        rows = self._db.view(view).rows()
-        shown = rows if at_most is None or view in self._ordered else sorted(rows, key=str)
-        return shown[:at_most]
+    def rows(self, view: str) -> list[Row]:
+        return self._db.view(view).rows()
 
     def arrow(self, view: str) -> pa.Table:
         return self._db.view(view).arrow()
@@ -153,11 +167,13 @@ class SparkRun:
         translated = translate(script, options.dialect)
         sources = sources_of(translated.relations)
         self.stop = Stop()
-        self.views = tuple(result.name for result in translated.results)
-        self._ordered = frozenset(result.name for result in translated.results if result.order)
+        self.is_endless = False
+        self.views: Mapping[str, Window] = {
+            r.name: Window(Shape.of(r), partial(self._first_rows, r.name)) for r in translated.results
+        }
         self._scratch = tempfile.TemporaryDirectory(prefix="viewlet-run-")
         try:
-            self._spark = _silent_session(options.master)
+            self._spark = _silent_session(options.master, Path(self._scratch.name, "jvm.log"))
             generated = f"{options.checkpoint}/generated" if options.checkpoint else self._scratch.name
             with clear_errors():
                 self._frames = Frames(self._spark, translated.relations, sources, generated)
@@ -211,11 +227,14 @@ class SparkRun:
             raise FailedBatchError(str(error)) from error
         return True
 
-    def rows(self, view: str, at_most: int | None = None) -> list[Row]:
-        frame = self._views[view]
-        shown = frame if at_most is None or view in self._ordered else frame.orderBy(*frame.columns)
-        frame = shown if at_most is None else shown.limit(at_most)
-        return [tuple(row) for row in frame.collect()]
+    def rows(self, view: str) -> list[Row]:
+        return [tuple(row) for row in self._views[view].collect()]
+
+    def _first_rows(self, view: str, most: int) -> list[Row]:
+        from viewlet.jobs.spark import clear_errors
+
+        with clear_errors():
+            return [tuple(row) for row in self._views[view].limit(most).collect()]
 
     def arrow(self, view: str) -> pa.Table:
         return self._views[view].toArrow()
@@ -231,10 +250,27 @@ class SparkRun:
         self._scratch.cleanup()
 
 
-def _silent_session(master: str | None) -> SparkSession:
+def _silent_session(master: str | None, log: Path) -> SparkSession:
     """The code that awaits the query reports a failure. Spark's log and py4j's do not report it again."""
     from viewlet.spark import session
 
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     is_remote = master is not None and master.startswith("sc://")
-    return session(master) if is_remote else session(master, **{"spark.log.level": "OFF"})
+    with _errors_apart(log):
+        return session(master) if is_remote else session(master, **{"spark.log.level": "OFF"})
+
+
+@contextmanager
+def _errors_apart(log: Path) -> Iterator[None]:
+    """A JVM that starts here warns into a file for all its life. Only if it does not start, that is told."""
+    mine = os.dup(STDERR)
+    with log.open("wb") as file:
+        os.dup2(file.fileno(), STDERR)
+    try:
+        yield
+    except BaseException:
+        os.write(mine, log.read_bytes())
+        raise
+    finally:
+        os.dup2(mine, STDERR)
+        os.close(mine)
