@@ -11,7 +11,7 @@ import pytest
 import viewlet
 from tests.engines.conformance import ENGINES, STRATEGIES, compiled_once
 from tests.oracle.oracle import DuckOracle, Row, Vacuity, difference
-from viewlet.database import Database
+from viewlet.database import Database, EngineName
 from viewlet.jobs.source import sources_of
 from viewlet.schema import CLOCK
 from viewlet.spark.pipeline import pipeline_of
@@ -170,8 +170,9 @@ def test_the_clock_is_no_stream_of_users() -> None:
         database.tick("12:30")  # type: ignore[arg-type]
 
 
-def test_a_tick_that_a_view_cannot_take_changes_nothing() -> None:
-    database = viewlet.connect(engine="python")
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_tick_that_a_view_cannot_take_changes_nothing(engine: EngineName) -> None:
+    database = viewlet.connect(engine=engine, wait_native=True)
     database.tick(NOON)
     days = "k + date_diff('day', DATE '2026-01-01', current_date)"
     database.execute(f"{SCHEMA} CREATE MATERIALIZED VIEW v AS SELECT k, ({days})::TINYINT AS n FROM trades")

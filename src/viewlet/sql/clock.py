@@ -1,7 +1,9 @@
 """now() and its like: the moment that the clock of a database shows. ``db.tick`` moves it.
 
-The clock is a stream with one row, so now() is a nested aggregate like others: n := Sum[](now()(at) ⋈ at). A condition
-such as ``t > now() - INTERVAL '5 minutes'`` compares a column with a number, and an order of ``t`` serves it.
+The clock is a stream with one row, so now() is made of nested aggregates like others: the sum of ``at`` by the count of
+rows. A condition such as ``t > now() - INTERVAL '5 minutes'`` compares a column with a number, and an order of ``t``
+serves it. An engine that takes one event after the other inserts the new moment before it deletes the old one. In
+between now() is their mean: no view sees a time that never was, for which a cast or a sum might fail.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from viewlet.algebra.query import Bind, Rel, Value, join, sum_
-from viewlet.algebra.terms import Var
+from viewlet.algebra.terms import Var, number, op
 from viewlet.schema import CLOCK, DATE, TIMESTAMP, TIMESTAMPTZ
 from viewlet.sql.expr import Expr
 from viewlet.sql.expression import translates
@@ -51,6 +53,8 @@ def _today(node: exp.Expr, scope: Scope) -> Expr:
 def now(scope: Scope) -> Expr:
     scope.session.catalog.reads_clock = True
     names = scope.session.names
-    at, shown = names.fresh("now.at"), names.fresh("now")
-    moment = sum_((), join(Rel(CLOCK.name, (at,)), Value(Var(at))))
-    return Expr(Var(shown), TIMESTAMPTZ, Var(shown), binds=(Bind(shown, moment),))
+    at, sum_of, count = names.fresh("now.at"), names.fresh("now"), names.fresh("now.rows")
+    rows = Rel(CLOCK.name, (at,))
+    binds = Bind(sum_of, sum_((), join(rows, Value(Var(at))))), Bind(count, sum_((), rows))
+    moment = op("floor_div", Var(sum_of), op("greatest", Var(count), number(1)))  # no row: before the first tick
+    return Expr(moment, TIMESTAMPTZ, moment, binds=binds)
