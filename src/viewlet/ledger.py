@@ -34,6 +34,7 @@ from viewlet.schema import Column, Relation, Type
 OPS = {"+": 1, "-": -1}
 FEW = 32  # rows that are smaller and faster as JSON
 CHUNK = 1 << 16  # rows of one blob
+ENCODED = json.JSONEncoder(separators=(",", ":")).encode  # json.dumps would make an encoder for each record
 EVERY_DIGIT = Context(prec=100)
 Blob = tuple[str, int, pa.RecordBatch]  # a relation, how often each row comes (or goes), the rows
 
@@ -57,6 +58,7 @@ class Shape:
     relation: Relation
     encode: Encoder
     schema: pa.Schema  # of the columns that users give
+    width: int  # how many these are
     head: bytes  # of a stream of Arrow IPC with this schema
     name: bytes  # in JSON
     is_plain: bool  # Arrow's values are what engines hold
@@ -65,7 +67,7 @@ class Shape:
     def of(relation: Relation) -> Shape:
         schema, name = schema_of(relation), json.dumps(relation.name).encode()
         is_plain = not any(column.type.uuid or column.type.zoned for column in relation.given)
-        return Shape(relation, encoder(relation), schema, bytes(schema.serialize()), name, is_plain)
+        return Shape(relation, encoder(relation), schema, len(schema), bytes(schema.serialize()), name, is_plain)
 
     def payload(self, times: int, rows: pa.RecordBatch) -> list[Any]:
         """Of a record that has these rows: what :func:`payload` makes of them, in less time."""
@@ -100,7 +102,7 @@ class Ledger:
     def events(self, relations: Mapping[str, Relation], events: Sequence[Event]) -> None:
         """Rows of cells."""
         if len(events) <= FEW:
-            width = {name: len(relations[name].given) for name, _, _ in events}
+            width = {name: self._shape(relations[name]).width for name, _, _ in events}
             self._append({"events": [[name, times, row[: width[name]]] for name, row, times in events if times]}, [])
         else:
             self._append({}, blobs(relations, events))
@@ -112,9 +114,10 @@ class Ledger:
         self.events({relation.name: relation}, [(relation.name, row, times) for row in cells])
 
     def shown(self, relation: Relation, times: int, rows: Any) -> None:
-        """The same as Arrow, from the native engine, which put a column in front."""
-        shape = self._shape(relation)
-        self._directory.appender.append(shape.payload(times, _without_times(shape.schema, pa.array(rows))))
+        """The same as Arrow, from the native engine."""
+        shape, batch = self._shape(relation), pa.record_batch(rows)
+        given = pa.RecordBatch.from_arrays(batch.columns, schema=shape.schema)  # which any column may be NULL in
+        self._directory.appender.append(shape.payload(times, given))
 
     def batch(self, relation: Relation, times: int, rows: pa.RecordBatch) -> None:
         """The same as an Arrow batch."""
@@ -124,6 +127,21 @@ class Ledger:
             self.rows(relation, times, list(arrow.rows(rows, relation.name)))
         else:
             self._directory.appender.append(shape.payload(times, batch))
+
+    def arrow_events(self, relations: Mapping[str, Relation], events: pa.RecordBatch) -> None:
+        """A batch of events that an engine took; in each relation rows that come before those that go."""
+        blobs = list[Blob]() if "row" not in events.schema.names else None
+        names, ops = events["relation"].cast(pa.string()), events["op"]
+        for name in names.unique().to_pylist() if blobs is not None else ():
+            mine = pc.equal(names, name)
+            for times in sorted(filter(None, ops.filter(mine).unique().to_pylist()), reverse=True):
+                rows = events[name].filter(pc.and_(mine, pc.equal(ops, times)))
+                batch = fitted_batch(relations[name].as_given, pa.RecordBatch.from_struct_array(rows))
+                blobs = None if blobs is None or batch is None else [*blobs, (name, times, batch)]
+        if blobs is None:
+            self.mixed(relations, arrow.events(events))
+        else:
+            self._append({}, blobs)
 
     def mixed(self, relations: Mapping[str, Relation], events: Iterable[tuple[Any, Any, Any]]) -> None:
         """Events (times, relation, row) that an engine took; relations may go by their numbers."""
@@ -197,7 +215,7 @@ def payload(line: Mapping[str, Any], blobs: Sequence[Blob]) -> list[Any]:
         lengths.append([name, times, head.size + body.size])
         buffers += [head, body]
     whole = {**line, "rows": lengths} if blobs else line
-    return [json.dumps(whole, separators=(",", ":")).encode() + b"\n", *buffers]
+    return [ENCODED(whole).encode() + b"\n", *buffers]
 
 
 # -- rows as Arrow -----------------------------------------------------------------------------------------------------

@@ -387,7 +387,7 @@ class NativeSession(Session):
             if not self._do(
                 lambda: state.arrow_events(batch),
                 lambda: state.arrow_events(arrow.undone(batch)),
-                lambda log: log.mixed(self.relations, arrow.events(batch)),
+                lambda log: log.arrow_events(self.relations, batch),
             ):
                 super().apply(events)
             return

@@ -166,7 +166,22 @@ def _mixed(model: Model, chance: random.Random) -> Act:
     if chance.random() < 0.3:
         model.change("cities", [land])
         events.append(("+", "cities", land))
+    elif chance.random() < 0.5:
+        table = _as_events(events, {"sales": "sales", model.loose: "loose"})
+        return lambda db: db.apply(table)
     return lambda db: db.apply(events)
+
+
+def _as_events(events: list[Any], names: dict[str, str]) -> pa.Table:
+    """In Arrow each relation has a column of its rows."""
+    ops = pa.array([{"+": 1, "-": -1}.get(op, op) for op, _, _ in events], pa.int8())
+    relations = pa.array([relation for _, relation, _ in events]).dictionary_encode()
+    table = pa.table({"op": ops, "relation": relations})
+    for name, of in names.items():
+        fields = list(zip(COLUMNS[of], TYPES[of], strict=True))
+        rows = [dict(zip(COLUMNS[of], row, strict=True)) if relation == name else None for _, relation, row in events]
+        table = table.append_column(name, pa.array(rows, pa.struct(fields)))
+    return table
 
 
 def _upsert(model: Model, chance: random.Random) -> Act:

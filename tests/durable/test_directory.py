@@ -21,6 +21,7 @@ from viewlet.durable import directory as files
 from viewlet.durable.beside import Beside
 from viewlet.durable.store import digest
 from viewlet.errors import CorruptError, DataError, Error, StorageError
+from viewlet.ledger import Ledger
 
 ENGINES: tuple[EngineName, ...] = ("native", "python", "interpreter")
 SALES = """CREATE STREAM sales (item VARCHAR, n BIGINT);
@@ -138,6 +139,27 @@ print(db.view("v").rows())
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "the Python function kept_risk(BIGINT) → BIGINT, which no directory stores" in told
     assert told.endswith("[(42,)]\n")
+
+
+@pytest.mark.parametrize("n", [pa.int64(), pa.int8()])
+def test_events_in_arrow_are_kept(tmp_path: Path, n: pa.DataType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In columns of the own types of the stream, and of narrower ones; rows in one column for all go through Python."""
+    mixed, write = list[object](), Ledger.mixed
+    monkeypatch.setattr(Ledger, "mixed", lambda ledger, *events: mixed.append(write(ledger, *events)))
+    rows = pa.StructArray.from_arrays(
+        [pa.array(["tea", None, "tea", "tea"]), pa.array([1, 2, 1, 5]).cast(n)], ["item", "n"]
+    )
+    relations = pa.array(["sales"] * 4)
+    with viewlet.connect(tmp_path, wait_native=True) as db:
+        db.execute(SALES)
+        db.apply(pa.table({"op": [1, 3, -1, 2], "relation": relations.dictionary_encode(), "sales": rows}))
+        assert not mixed, "written as Arrow"
+        db.apply(pa.table({"op": [1, -1, 1, -1], "relation": relations, "row": rows}))
+        assert len(mixed) == 1
+        there = sorted(db.view("totals").rows(), key=repr)
+    with viewlet.connect(tmp_path, engine="python") as db:
+        assert sorted(db.view("totals").rows(), key=repr) == there == [("tea", 7), (None, 4)]
+        assert db.engine.table("sales") == {("tea", 1): 2, ("tea", 5): 1, (None, 2): 2}
 
 
 @pytest.mark.parametrize("engine", ["native", "python"])

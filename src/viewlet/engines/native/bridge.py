@@ -37,7 +37,9 @@ class Module(Protocol):
     def names(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]: ...
     def one(self, state: object, relation: int, times: int, row: object) -> Report: ...
     def many(self, state: object, relation: int, times: int, rows: Sequence[object]) -> Report: ...
-    def many_shown(self, state: object, relation: int, times: int, rows: Sequence[object]) -> tuple[Report, Shown]: ...
+    def many_shown(
+        self, state: object, relation: int, times: int, rows: Sequence[object], columns: int
+    ) -> tuple[Report, Shown]: ...
     def events(self, state: object, events: Sequence[object]) -> Report: ...
     def arrow_rows(self, state: object, relation: int, times: int, schema: Capsule, array: Capsule) -> Report | str: ...
     def arrow_events(self, state: object, schema: Capsule, array: Capsule) -> Report | str: ...
@@ -144,6 +146,7 @@ class NativeState:
         self.journal: Journal | None = None  # from the first infinity or NaN on
         relations, views, results = module.names()
         self._relations = {name: i for i, name in enumerate(relations)}
+        self._given = {relation.name: len(relation.given) for relation in program.relations}
         self._views = {name: i for i, name in enumerate(views)}
         self._results = {name: i for i, name in enumerate(results)}
 
@@ -167,8 +170,9 @@ class NativeState:
             self._heed(report, lambda number: (relation, rows[number]), lambda: self._rows_again(relation, times, rows))
 
     def many_shown(self, relation: str, times: int, rows: Sequence[object]) -> ArrowRows | None:
-        """The same; the rows as Arrow, behind a column of how often each came. None where Arrow cannot hold one."""
-        report, shown = self._module.many_shown(self._state, self._relations[relation], times, rows)
+        """The same; the rows as Arrow, as they were given. None where Arrow cannot hold one."""
+        number = self._relations[relation]
+        report, shown = self._module.many_shown(self._state, number, times, rows, self._given[relation])
         if report or self.journal is not None:
             self._heed(report, lambda number: (relation, rows[number]), lambda: self._rows_again(relation, times, rows))
         return None if shown is None else ArrowRows(*shown)

@@ -58,6 +58,8 @@ struct Batch {
     u64 size() const { return events.size / sizeof(Event); }
     Event* begin() { return reinterpret_cast<Event*>(events.data); }
     Event* end() { return begin() + size(); }
+    const Event* begin() const { return reinterpret_cast<const Event*>(events.data); }
+    const Event* end() const { return begin() + size(); }
     void reset() {
         rows.reset();
         events.size = 0;

@@ -40,9 +40,39 @@ inline void put_row(Rows& out, const RelationInfo& of, const char* row, i64 time
     out.end();
 }
 
+// Cells of eight bytes that Arrow holds as they are.
+inline bool is_copied(const Column& column) {
+    return (column.cell == Cell::I64 && column.type == Sql::BIGINT) ||
+           (column.cell == Cell::F64 && column.type == Sql::DOUBLE);
+}
+
+inline void put_copies(Rows& out, u32 place, const Column& column, const Batch& batch) {
+    auto& to = out.filled[place];
+    auto* cells = static_cast<char*>(to.values.more(batch.size() * sizeof(i64)));
+    u64 i = 0;
+    for (const Event& event : batch) {
+        memcpy(cells + i * sizeof(i64), event.row + column.offset, sizeof(i64));
+        if (is_null(event.row, column)) to.valid.set(i, false, char(0xff)), ++to.nulls;
+        ++i;
+    }
+}
+
+// The first columns of a batch, column by column: that is several times as fast as row by row.
+inline void put_batch(Rows& out, const RelationInfo& of, const Batch& batch) {
+    for (u32 c = 0; c < out.width; ++c) {
+        if (is_copied(of.columns[c])) {
+            put_copies(out, c, of.columns[c], batch);
+            continue;
+        }
+        out.length = 0;
+        for (const Event& event : batch) put_cell(out, c, event.row, of.columns[c]), ++out.length;
+    }
+    out.length = i64(batch.size());
+}
+
 // (schema, array), or None where a value or a type is beyond Arrow.
 inline PyObject* shown_rows(const RelationInfo& of, const Shown& shown, Rows& rows) {
-    return shown.whole && !rows.unfit ? arrow_of({of.name, shown.columns, shown.width}, rows) : none();
+    return shown.whole && !rows.unfit ? arrow_of({of.name, rows.columns, rows.width}, rows) : none();
 }
 
 // stored(state, relation, place, most) -> ((schema, array) of so many rows behind a place, the last one's place), both
@@ -67,19 +97,20 @@ inline PyObject* stored(PyObject*, Arguments arguments, Py_ssize_t count) {
     return tuple_of(last ? shown_rows(*of, shown, rows) : none(), last ? PyLong_FromLongLong(last) : none());
 }
 
-// many_shown(state, relation, times, rows) -> (what many() returns, (schema, array) of the rows or None)
+// many_shown(state, relation, times, rows, columns) -> (what many() returns, (schema, array) of the first columns of the
+// rows, or None)
 inline PyObject* many_shown(PyObject*, Arguments arguments, Py_ssize_t count) {
-    Call call(arguments, count, 4);
-    i64 times;
+    Call call(arguments, count, 5);
+    i64 times, width;
     const RelationInfo* relation = call ? call.relation(1) : nullptr;
-    if (!relation || !call.times(2, times)) return nullptr;
+    if (!relation || !call.times(2, times) || !call.integer(4, width, 0, relation->width + 1)) return nullptr;
     if (!relation->fire) return tuple_of(static_report(0), none());
     if (!add_events(*call.state, *relation, times, arguments[3])) return nullptr;
     Ref report{run_batch(*call.state)};
     if (!report) return nullptr;
     Shown shown(*relation);
-    Rows rows(shown.columns, shown.width, call.state->texts());
-    for (const Event& event : call.state->batch) put_row(rows, *relation, event.row, times);
+    Rows rows(shown.columns + 1, u32(width), call.state->texts());
+    put_batch(rows, *relation, call.state->batch);
     PyObject* arrow = shown_rows(*relation, shown, rows);
     forget_texts(*call.state);
     return tuple_of(report.give(), arrow);
