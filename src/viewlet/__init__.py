@@ -1,5 +1,7 @@
 """viewlet: SQL views compiled into trigger programs that keep them fresh on every event."""
 
+from typing import Any
+
 from viewlet.check import ViewCheck, check
 from viewlet.compilation import compile
 from viewlet.database import Database
@@ -37,3 +39,10 @@ __all__ = [
     "compile",
     "connect",
 ]
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """``%load_ext viewlet`` in a notebook: then ``%%viewlet`` runs a script."""
+    from viewlet.magic import load
+
+    load(shell)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Number
+from typing import Literal
 
 from viewlet.changes import Row
 from viewlet.engines.results import key_columns
@@ -12,6 +14,7 @@ from viewlet.inventory import Inventory
 from viewlet.program.trigger import Result, ResultColumn
 
 MOST_SORTED = 500  # rows; of a larger view, those that are met first
+Mark = Literal["", "came", "more", "less", "other"]  # how a cell changed
 COUNT_AGAIN = 50  # times as long as the last count took
 
 
@@ -43,6 +46,42 @@ class Look:
 
     rows: list[Row]
     total: int | None
+
+    def counted(self, shown: int) -> str:
+        """
+        >>> Look([(1,)], 1).counted(1), Look([(1,), (2,)], 1200).counted(2), Look([(1,), (2,)], None).counted(2)
+        ('1 row', '2 of 1,200 rows', '2 of over 500 rows')
+        """
+        count = f"over {MOST_SORTED:,}" if self.total is None else f"{self.total:,}"
+        more = f"{shown} of " if self.total is None or self.total > shown > 0 else ""
+        return f"{more}{count} row{'' if self.total == 1 else 's'}"
+
+
+class Memory:
+    """What a view had at the last look."""
+
+    def __init__(self, shape: Shape) -> None:
+        self._shape = shape
+        self._before: dict[Row, Row] | None = None
+
+    def compared(self, rows: list[Row]) -> list[list[Mark]]:
+        """How each cell changed since: nothing is new at the first look."""
+        before, self._before = self._before, {self._shape.key(row): row for row in rows}
+        if before is None:
+            return [[""] * len(row) for row in rows]
+        return [_marks(before.get(self._shape.key(row)), row) for row in rows]
+
+
+def _marks(old: Row | None, new: Row) -> list[Mark]:
+    return ["came"] * len(new) if old is None else [_mark(x, y) for x, y in zip(old, new, strict=True)]
+
+
+def _mark(old: object, new: object) -> Mark:
+    if old == new or (old != old and new != new):
+        return ""
+    if isinstance(old, Number) and isinstance(new, Number):
+        return "more" if new > old else "less"  # type: ignore[operator]  # numbers of one column
+    return "other"
 
 
 class Window:

@@ -202,6 +202,15 @@ class View:
             changes.start(((n, row) for row, n in there), lambda put, gone: subscribe(self.name, put, gone))
         return changes
 
+    def widget(self, most: int = SHOWN_ROWS) -> Any:
+        """A table for a notebook that repaints when the view changes: at most so many rows. ``close()`` ends it.
+
+        Needs ``pip install 'viewlet[notebook]'``. Updates do not wait for it: many of them are painted as one.
+        """
+        from viewlet.widget import LiveView
+
+        return LiveView(self, most)
+
     # -- how it shows itself -------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:

@@ -36,6 +36,7 @@ PAGES += [
         "errors",
         "from-scratch",
         "native",
+        "notebooks",
         "ordered",
         "spark",
         "sql",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
-from numbers import Number
 
 from rich.cells import cell_len
 from rich.console import Group
@@ -13,7 +12,7 @@ from rich.text import Text
 
 from viewlet.changes import Row
 from viewlet.cli.fitted import fitted
-from viewlet.looking import MOST_SORTED, Look, Shape
+from viewlet.looking import Look, Mark, Memory, Shape
 from viewlet.shown import NULL, column_texts, one_line
 
 MOST_ROWS = 40
@@ -22,7 +21,8 @@ NARROWEST_TEXT = 8  # to which it is cut before columns are left out
 GAP = 2  # cells between columns, and before the first one, where the mark of a change is
 FRAME = 4  # cells of a border and its padding, left and right
 CAME, CHANGED = "+", "•"
-NEW, MORE, LESS, OTHER, NOTHING = "bold cyan", "bold green", "bold red", "bold yellow", "dim"
+NEW, NOTHING = "bold cyan", "dim"
+STYLES: Mapping[Mark, str] = {"": "", "came": NEW, "more": "bold green", "less": "bold red", "other": "bold yellow"}
 
 
 class Pane:
@@ -30,12 +30,12 @@ class Pane:
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
-        self.total: int | None = 0
+        self.look = Look([], 0)
         self.problem = ""
         self._texts: list[list[str]] = []  # row by row
         self._styles: list[list[str]] = []
         self._widths = [min(cell_len(one_line(column.name)), WIDEST_TEXT) for column in shape.columns]
-        self._before: dict[Row, Row] | None = None
+        self._memory = Memory(shape)
 
     @property
     def height(self) -> int:
@@ -43,11 +43,10 @@ class Pane:
         return max(len(self._texts), 1)
 
     def take(self, look: Look) -> None:
-        rows, before = look.rows[:MOST_ROWS], self._before
-        self._styles = [self._compared(before, row) for row in rows]
+        rows, marks = look.rows[:MOST_ROWS], self._memory.compared(look.rows)
+        self._styles = [[STYLES[mark] for mark in row] for row in marks[:MOST_ROWS]]
         self._texts = list(map(list, zip(*self._columns(rows), strict=True))) if rows else []
-        self._before = {self.shape.key(row): row for row in look.rows}
-        self.total, self.problem = look.total, ""
+        self.look, self.problem = look, ""
 
     def fail(self, problem: str) -> None:
         """Instead of rows: why there are none to be shown."""
@@ -67,12 +66,6 @@ class Pane:
             self._widths[place] = max(self._widths[place], min(widest, most))
             columns.append(texts)
         return columns
-
-    def _compared(self, before: dict[Row, Row] | None, row: Row) -> list[str]:
-        if before is None:
-            return [""] * len(row)
-        old = before.get(self.shape.key(row))
-        return [NEW] * len(row) if old is None else [_style(x, y) for x, y in zip(old, row, strict=True)]
 
     # -- how it looks --------------------------------------------------------------------------------------------------
 
@@ -125,18 +118,7 @@ class Pane:
         return one_line(self.shape.name) + (f" · {self.shape.note}" if self.shape.note else "")
 
     def _subtitle(self, left_out: int, shown: int) -> str:
-        count = f"over {MOST_SORTED:,}" if self.total is None else f"{self.total:,}"
-        total = f"{count} row{'' if self.total == 1 else 's'}"
-        more = f"{shown} of " if self.total is None or self.total > shown > 0 else ""
-        return f"{more}{total}" + f" · {left_out} more column{'' if left_out == 1 else 's'}" * (left_out > 0)
-
-
-def _style(old: object, new: object) -> str:
-    if old == new or (old != old and new != new):
-        return ""
-    if isinstance(old, Number) and isinstance(new, Number):
-        return MORE if new > old else LESS  # type: ignore[operator]  # numbers of one column
-    return OTHER
+        return self.look.counted(shown) + f" · {left_out} more column{'' if left_out == 1 else 's'}" * (left_out > 0)
 
 
 def fitting(natural: Sequence[int], numeric: Sequence[bool], room: int) -> list[int]:

@@ -29,6 +29,7 @@ from viewlet.errors import Error
 from viewlet.looking import window
 from viewlet.program.trigger import ResultColumn
 from viewlet.schema import Column
+from viewlet.statements import ASKED, first_word
 
 EXAMPLES = """\
 [bold]Examples[/bold]
@@ -42,7 +43,6 @@ viewlet shell data/ < report.sql [dim]# without a prompt; the first mistake ends
 PROMPT, MORE = "viewlet> ", "    ...> "
 SHOWN_ROWS = 40
 HISTORY = 2000  # lines
-ASKED = ("SELECT", "WITH", "FROM", "VALUES", "(", "PIVOT", "UNPIVOT", "SUMMARIZE", "DESCRIBE")
 WORDS = (
     "CREATE STREAM", "CREATE TABLE", "CREATE MATERIALIZED VIEW", "CREATE OR REPLACE", "DROP", "ALTER",
     "INSERT INTO", "UPDATE", "DELETE FROM", "SELECT", "FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT",
@@ -117,7 +117,7 @@ class Shell:
         if text.startswith("\\"):
             command, *given = text.split()
             self._commands.get(command, self._unknown)([*given] if command in self._commands else [command])
-        elif _first_word(text) in ASKED:
+        elif first_word(text) in ASKED:
             answer = self._database.sql(text)
             self._console.print(_table(answer.columns, answer.rows()))
         else:
@@ -181,7 +181,7 @@ def statements(lines: Iterable[str]) -> Iterator[str]:
         if is_whole(text):
             yield text.strip()
             text = ""
-    if _first_word(text):
+    if first_word(text):
         yield text.strip()
 
 
@@ -192,14 +192,6 @@ def is_whole(text: str) -> bool:
     except TokenError:  # quotes, or a comment, that are still open
         return False
     return bool(tokens) and tokens[-1].token_type == TokenType.SEMICOLON
-
-
-def _first_word(text: str) -> str:
-    try:
-        tokens = tokenize(text, read="duckdb")
-    except TokenError:
-        return "?"
-    return tokens[0].text.upper() if tokens else ""
 
 
 def typed(names: Callable[[], list[str]]) -> Iterator[str]:
