@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
-from viewlet.algebra.query import ONE, Delta, Query, Rel, Value, View, join, negate, sum_
+from viewlet.algebra.query import ONE, Delta, Query, Rel, Value, View, atoms, join, negate, sum_
 from viewlet.algebra.terms import Var
 from viewlet.cells.routing import Grid
 from viewlet.loops.infer import Kinds, program_kinds
@@ -91,8 +91,7 @@ def _finished(result: Result, original: Result) -> Result:
 
 def _reads(result: Result) -> Iterator[View]:
     for q in result.reads:
-        assert isinstance(q, View), f"{q.text} is no root of a program"
-        yield q
+        yield from (atom for atom in atoms(q) if isinstance(atom, View))
 
 
 # -- maps that sum -----------------------------------------------------------------------------------------------------

@@ -6,10 +6,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import product
 from types import MappingProxyType
 from typing import TypedDict
 
-from viewlet.algebra.query import ZERO, Query, Rel, union
+from viewlet.algebra.query import (
+    ZERO,
+    Join,
+    Query,
+    Rel,
+    Sum,
+    Union,
+    factors,
+    inputs,
+    join,
+    outputs,
+    sum_,
+    union,
+)
 from viewlet.algebra.remembered import forget
 from viewlet.algebra.verify import verify
 from viewlet.compiler.catalog import Catalog
@@ -152,8 +166,20 @@ def _root(compilation: Compilation, result: Result) -> Result:
         return compilation.catalog.root(name, definition, why)
 
     rows = None if result.rows is None else root(result.name, result.rows, f"the rows of {result.name}")
+
+    def read(name: str, q: Query, why: str) -> Query:
+        """Sum_A(Q ⋈ [b <= c]), c being of the row: a map of Sum_{A, b}(Q), and the part of it that a row asks for."""
+        if not inputs(q):
+            return root(name, q, why)
+        group, body = (q.group, q.query) if isinstance(q, Sum) else (outputs(q), q)
+        asked = [f for f in factors(body) if inputs(f) & inputs(q)]
+        kept = join(*(f for f in factors(body) if f not in asked))
+        compared = frozenset().union(*map(inputs, asked))
+        view = root(name, sum_(group | (compared & outputs(kept)), kept), why)
+        return union(*(sum_(group, join(view, case)) for case in _cases(join(*asked))))
+
     lookups = tuple(
-        (var, root(f"{result.name}_{var}", q, f"an aggregate of {result.name}")) for var, q in result.lookups
+        (var, read(f"{result.name}_{var}", q, f"an aggregate of {result.name}")) for var, q in result.lookups
     )
     extremes = tuple(
         replace(e, query=root(f"{result.name}_{e.var}", e.query, f"the values of a MIN or MAX of {result.name}"))
@@ -164,6 +190,15 @@ def _root(compilation: Compilation, result: Result) -> Result:
         for g in result.gathers
     )
     return replace(result, rows=rows, lookups=lookups, extremes=extremes, gathers=gathers)
+
+
+def _cases(q: Query) -> list[Query]:
+    """Q₁ ⋈ (Q₂ + Q₃) as Q₁ ⋈ Q₂ and Q₁ ⋈ Q₃, so that each case has its own access path."""
+    if isinstance(q, Union):
+        return [case for branch in q.branches for case in _cases(branch)]
+    if isinstance(q, Join):
+        return [join(*cases) for cases in product(*map(_cases, factors(q)))]
+    return [q]
 
 
 def _triggers(compilation: Compilation) -> tuple[Trigger, ...]:

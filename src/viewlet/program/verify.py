@@ -75,7 +75,7 @@ def _verify_result(result: Result, program: Program) -> None:
         _verify_reads(result.rows, where, program)
         keys = outputs(result.rows)
     for name, query in result.lookups:
-        verify(query, "statement", where=f"{where}, lookup {name}")
+        verify(query, "statement", bound=keys, where=f"{where}, lookup {name}")
         _verify_reads(query, f"{where}, lookup {name}", program)
         _within(f"{where}, lookup {name}", outputs(query), keys)
     earlier, looked_up = keys, frozenset(name for name, _ in result.lookups)

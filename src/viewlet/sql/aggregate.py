@@ -168,6 +168,19 @@ def _filtered(node: exp.Expr, scope: Scope) -> Expr:
     return scope.aggregate(inner, node.expression.this)
 
 
+def aggregate_of(node: exp.Expr, base: Scope, grouping: Grouping) -> Expr | None:
+    """An aggregate with its FILTER over rows that no GROUP BY names; None where it is no aggregate."""
+    if isinstance(node, exp.Filter):
+        grouping = grouping.where(*holds(boolean(node.expression.this, base)))
+        node = node.this
+    inner = _unwrapped(node)
+    if not isinstance(inner, exp.AggFunc) or type(inner) not in AGGREGATES:
+        return None
+    if isinstance(inner, (exp.Min, exp.Max)):  # sqlglot keeps no position of these
+        inner.meta.setdefault("start", base.session.source.start(inner, inner.key))
+    return AGGREGATES[type(inner)](_call(inner, base, grouping))
+
+
 @translates(exp.Grouping, exp.GroupingId)
 def _grouping(node: exp.Expr, scope: Scope) -> Expr:
     return scope.grouping_bits(node)

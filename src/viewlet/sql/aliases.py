@@ -33,6 +33,8 @@ def meant(node: exp.Column, scope: Scope) -> Expr | None:
 
 
 def seeing(scope: Scope, aliases: Aliases) -> Scope:
+    if isinstance(scope, AliasedScope):
+        return replace(scope, aliases=aliases)
     return AliasedScope(scope.session, scope.fields, scope.outer, scope.common, aliases) if aliases else scope
 
 

@@ -65,7 +65,7 @@ def _refuse_below(call: Call) -> None:
 
 
 def _is_item(node: exp.Expr) -> bool:
-    while isinstance(node.parent, (exp.Alias, exp.Filter, exp.Paren)):
+    while isinstance(node.parent, (exp.Alias, exp.Filter, exp.Paren, exp.Window)):
         node = node.parent
     return isinstance(node.parent, exp.Select)
 

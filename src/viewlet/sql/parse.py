@@ -248,7 +248,26 @@ def _tree(source: Source, tokens: list[Token], text: str) -> exp.Expr:
         if call.name.lower() == "mad" and len(call.expressions) == 1:
             node = call.replace(Mad(this=call.expressions[0]))
             node.meta.update(call.meta)
+    for select in list(tree.find_all(exp.Select)):
+        _write_windows_out(source, select)
     return tree
+
+
+def _write_windows_out(source: Source, select: exp.Select) -> None:
+    """WINDOW w AS (…): each OVER w, and each OVER (w ORDER BY …), as what it stands for."""
+    named = {w.name.lower(): w for w in select.args.get("windows") or ()}
+    for window in [*named.values(), *select.find_all(exp.Window)]:
+        if window.args.get("alias") and window.find_ancestor(exp.Select) is select:
+            known = named.get(window.args["alias"].name.lower())
+            if known is None or known is window:
+                name = window.args["alias"].name
+                raise source.error(window, f"there is no window {name}", "define it: WINDOW w AS (PARTITION BY …)")
+            for part in ("partition_by", "order", "spec"):
+                given = known.args.get(part)
+                if given and not window.args.get(part):
+                    window.set(part, [g.copy() for g in given] if isinstance(given, list) else given.copy())
+            window.set("alias", None)
+    select.set("windows", None)
 
 
 class Mad(exp.Expression, exp.AggFunc):

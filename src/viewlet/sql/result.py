@@ -8,15 +8,17 @@ from dataclasses import replace
 from sqlglot import exp
 
 from viewlet.algebra.query import Bind, Compare, Query, Sum, factors, inputs, join, outputs, rename, sum_
-from viewlet.algebra.terms import Var
+from viewlet.algebra.terms import Var, free
 from viewlet.program.trigger import Result, ResultColumn
 from viewlet.schema import INTEGER
 from viewlet.sql.ending import split
+from viewlet.sql.expr import merge, rounded, variable
+from viewlet.sql.grouping import bound
 from viewlet.sql.order import Wanted, of_columns, orders, with_order_items
 from viewlet.sql.parse import Statement
 from viewlet.sql.scope import Names, Scope, Session
 from viewlet.sql.select_list import Aggregation, OutputColumn, aggregation, is_aggregating
-from viewlet.sql.table import block, is_distinct, table, view_columns
+from viewlet.sql.table import block, is_distinct, over_rows, table, view_columns, windowed, windows_of
 from viewlet.sql.types import shown as shown_type
 
 Translated = tuple[Result, Sequence[OutputColumn]]  # without its columns, and these with those that are only ordered by
@@ -27,7 +29,7 @@ def result(session: Session, statement: Statement) -> Result:
     wanted, shown = list[Wanted](), None
     if isinstance(tree, exp.Select) and ending.order:
         tree, wanted, shown = with_order_items(tree, ending, session)
-    bare, columns = _linear(session, tree) or _general(session, tree)
+    bare, columns = _windowed(session, tree) or _linear(session, tree) or _general(session, tree)
     if not isinstance(tree, exp.Select):
         wanted = of_columns([c.name for c in columns], ending, session)
     names = view_columns(session, statement, [c.name for c in columns[:shown]])
@@ -46,6 +48,32 @@ def _columns(columns: Iterable[OutputColumn]) -> tuple[ResultColumn, ...]:
     return tuple(
         ResultColumn(c.name, shown_type(c.expr.type or INTEGER), c.expr.nullable, c.expr.term) for c in columns
     )
+
+
+def _windowed(session: Session, tree: exp.Expr) -> Translated | None:
+    """Rows whose window functions are found when they are read: None where some cannot be."""
+    if not isinstance(tree, exp.Select) or tree.args.get("distinct") or not windows_of(tree):
+        return None
+    session = replace(session, names=Names())
+    scope = Scope(session)
+    windows, columns, condition = windowed(over_rows(tree, scope), scope, at_top=True)
+    if not windows.is_read:
+        return None
+    product, found = join(windows.product, *merge(c.expr.binds for c in columns)), windows.found()
+    product = product if condition is None else join(product, *condition.binds)
+    shown, used = list[OutputColumn](), set(windows.variables())
+    for column in columns:
+        expr = column.expr
+        if free(expr.term).isdisjoint(found):
+            var, product = bound(session.names, product, rounded(expr).term, column.name)
+            expr = variable(var, expr.type, expr.nullable)
+        shown.append(OutputColumn(column.name, expr))
+        used |= free(expr.term)
+    having = None if condition is None else condition.term
+    used |= frozenset() if having is None else free(having)
+    rows = sum_(used & outputs(product), product)
+    ends = {"extremes": windows.extremes(), "gathers": windows.gathers()}
+    return Result("", (), rows, windows.lookups(), having, distinct=False, **ends), shown
 
 
 def _linear(session: Session, tree: exp.Expr) -> Translated | None:

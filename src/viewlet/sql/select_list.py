@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, replace
 from itertools import chain, count
 
@@ -21,6 +21,7 @@ from viewlet.sql.scope import Aliases, Scope, Session
 from viewlet.sql.star import star_items
 from viewlet.sql.unsupported import only
 
+_AROUND_CALL = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 ORDER_ITEM = "order#"  # begins the name of an item that only ORDER BY wants
 
 
@@ -61,9 +62,26 @@ def is_aggregating(tree: exp.Select) -> bool:
 
 
 def _has_aggregate(node: exp.Expr) -> bool:
-    """An aggregate of this block, not of a subquery in it."""
-    inside = node.walk(prune=lambda n: isinstance(n, (exp.Query, exp.Window)))
-    return any(isinstance(n, exp.AggFunc) for n in inside)
+    """An aggregate of this block, not of a subquery in it; one of a partition is none of this block."""
+    return any(isinstance(n, exp.AggFunc) and not is_of_window(n) for n in _own_nodes(node))
+
+
+def _own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
+    return node.walk(prune=lambda n: isinstance(n, exp.Query))
+
+
+def is_of_window(node: exp.Expr) -> bool:
+    """Whether a function stands before OVER."""
+    parent = node.parent
+    while isinstance(parent, _AROUND_CALL) and parent.this is node:
+        node, parent = parent, parent.parent
+    return isinstance(parent, exp.Window) and parent.this is node
+
+
+def has_windows(tree: exp.Select) -> bool:
+    """Whether SELECT or QUALIFY has a window function."""
+    own = [*tree.expressions, *([tree.args["qualify"]] if tree.args.get("qualify") else [])]
+    return any(isinstance(n, exp.Window) for node in own for n in _own_nodes(node))
 
 
 def plain_columns(tree: exp.Select, from_where: Block) -> tuple[OutputColumn, ...]:

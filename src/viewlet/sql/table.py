@@ -11,7 +11,7 @@ from viewlet.algebra.query import Exists, Query, Rel, join, sum_
 from viewlet.errors import SqlError
 from viewlet.sql.aliases import aliases_of, seeing
 from viewlet.sql.ending import without_ending
-from viewlet.sql.expr import holds, merge, rounded, variable
+from viewlet.sql.expr import Expr, holds, merge, rounded, variable
 from viewlet.sql.expression import boolean
 from viewlet.sql.grouping import aggregate_factors, bound
 from viewlet.sql.joins import is_comma, joined
@@ -19,12 +19,22 @@ from viewlet.sql.numbered import split_number
 from viewlet.sql.outer_join import Rows, without_rejected
 from viewlet.sql.parse import Statement
 from viewlet.sql.scope import CommonTable, Field, Names, Scope, Session
-from viewlet.sql.select_list import Aggregation, Block, OutputColumn, aggregation, is_aggregating, plain_columns
+from viewlet.sql.over_groups import over_groups
+from viewlet.sql.select_list import (
+    Aggregation,
+    Block,
+    OutputColumn,
+    aggregation,
+    has_windows,
+    is_aggregating,
+    plain_columns,
+)
 from viewlet.sql.sets import set_operation
 from viewlet.sql.source import did_you_mean
-from viewlet.sql.top import first_rows, split_qualify, with_qualify
+from viewlet.sql.top import first_rows, is_bounded_rank, split_qualify, with_qualify
 from viewlet.sql.unsupported import only
 from viewlet.sql.values import written_rows
+from viewlet.sql.windows import Windows, WindowScope
 
 _SELECT_PARTS = frozenset({"expressions", "from_", "joins", "where", "group", "having", "distinct", "with_"})
 SELECT_HINTS = {
@@ -74,6 +84,9 @@ def is_distinct(tree: exp.Select) -> bool:
 
 
 def _select(tree: exp.Select, scope: Scope) -> Table:
+    if windows_of(tree):
+        rows = _windowed(over_rows(tree, scope), scope)
+        return rows.distinct(scope.session.names) if is_distinct(tree) else rows
     (tree, condition), number = split_qualify(tree), None
     if condition is not None:
         tree, condition, number = split_number(tree, condition)
@@ -87,6 +100,46 @@ def _select(tree: exp.Select, scope: Scope) -> Table:
             seen = replace(from_where, scope=seeing(from_where.scope, aliases_of(tree)))
             rows = Table(*first_rows(condition, seen, columns, scope.session.names, number))
     return rows.distinct(scope.session.names) if is_distinct(tree) else rows
+
+
+def _windowed(tree: exp.Select, scope: Scope) -> Table:
+    """Every row joined with the aggregates of its partitions."""
+    windows, columns, condition = windowed(tree, scope, at_top=False)
+    where = holds(condition) if condition is not None else ()
+    return Table(merge([windows.factors(), *(c.expr.binds for c in columns), where]), tuple(map(_settled, columns)))
+
+
+def windowed(tree: exp.Select, scope: Scope, at_top: bool) -> tuple[Windows, tuple[OutputColumn, ...], Expr | None]:
+    """The window functions of a query over rows, its columns, and the condition in its QUALIFY."""
+    bare, condition = split_qualify(tree)
+    from_where = block(bare, scope)
+    windows = Windows(from_where, scope.session.names, at_top)
+    base = from_where.scope
+    inside = WindowScope(base.session, base.fields, base.outer, base.common, (), windows)
+    columns = plain_columns(bare, replace(from_where, scope=inside))
+    chosen = None if condition is None else boolean(condition.this, seeing(inside, aliases_of(bare)))
+    return windows, columns, chosen
+
+
+def windows_of(tree: exp.Select) -> bool:
+    """Whether a query has window functions beside the rank by which its QUALIFY chooses the first rows."""
+    if not has_windows(tree):
+        return False
+    condition = tree.args.get("qualify")
+    if condition is None or is_aggregating(tree):
+        return True
+    rest, condition, _ = split_number(split_qualify(tree)[0], condition)
+    return not is_bounded_rank(condition) or has_windows(rest)
+
+
+def over_rows(tree: exp.Select, scope: Scope) -> exp.Select:
+    """The query with its groups, if any, in a subquery."""
+    if not is_aggregating(tree):
+        return tree
+    bare = tree.copy()
+    bare.set("qualify", None)
+    apart = replace(scope, session=replace(scope.session, names=Names()))
+    return over_groups(tree, block(bare, apart).scope)
 
 
 def _settled(column: OutputColumn) -> OutputColumn:

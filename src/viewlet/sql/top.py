@@ -28,6 +28,7 @@ _CHOOSING = ("distinct", "group", "having", "qualify", "limit", "offset")
 _OF_FROM = "write out what each term of DISTINCT ON and ORDER BY stands for, over the columns of FROM"
 _PLAIN = "take the columns of the outer query out of it"
 _SMALLER: dict[type[exp.Expr], int] = {exp.LTE: 0, exp.EQ: 0, exp.LT: -1}
+_BOUNDS = ("expression", "low", "high")
 _EVERY = 1 << 63  # more than there are rows
 
 
@@ -262,6 +263,16 @@ def _ties(rows: Query, shared: frozenset[str], keys: Sequence[_Key], names: Name
         test = op("case", key.precedes(other, mine), TRUE, key.precedes(mine, other), FALSE, test)
     var = names.fresh("ties")
     return var, sum_(shared, join(copy, Compare("=", test, TRUE))), Var(var)
+
+
+def is_bounded_rank(clause: exp.Expr) -> bool:
+    """Whether a QUALIFY names the rows that it chooses by their numbers alone."""
+    node = clause.this.unnest()
+    if type(node) not in {*_SMALLER, exp.GT, exp.Between}:
+        return False
+    window = node.this.unnest()
+    is_rank = isinstance(window, exp.Window) and isinstance(window.this, (exp.RowNumber, exp.Rank, exp.DenseRank))
+    return is_rank and not any(node.args[p].find(exp.Column, exp.Window) for p in _BOUNDS if node.args.get(p))
 
 
 def _condition(clause: exp.Expr, scope: Scope) -> tuple[exp.Window, int, int]:

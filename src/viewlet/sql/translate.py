@@ -19,6 +19,7 @@ from viewlet.sql import (  # noqa: F401  their rules register themselves
     picks,
     quantifiers,
     quantiles,
+    windows,
 )
 from viewlet.sql.define import Definitions, Step
 from viewlet.sql.derived import NewColumn

@@ -11,11 +11,6 @@ _AGGREGATES = "the aggregates are SUM, COUNT, AVG, MIN, MAX, BOOL_AND, VARIANCE,
 _BEFORE = "compute it before the insert, as a column of its own"
 _PARTS = "the parts of a query are WITH, SELECT, FROM, WHERE, GROUP BY, HAVING and UNION ALL"
 NODES: dict[type[exp.Expr], tuple[str, str]] = {
-    exp.Window: (
-        "a window function (OVER)",
-        "for SUM(v) OVER (PARTITION BY k) write "
-        "(SELECT SUM(y.v) FROM t y WHERE y.k = x.k OR (y.k IS NULL AND x.k IS NULL))",
-    ),
     exp.SimilarTo: ("SIMILAR TO", _BEFORE),
     exp.RegexpLike: ("a regular expression", _BEFORE),
     exp.Placeholder: ("a parameter", "write the value"),

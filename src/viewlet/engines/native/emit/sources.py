@@ -18,17 +18,16 @@ class Source:
 
 
 def sources(result: Result) -> Iterator[Source]:
-    """Of a query that is more than a view nothing is known: what changes in it may be in every row."""
+    """Of a query that is more than a view, what changes may be in every row that agrees in what the query gives."""
     keys = frozenset() if result.rows is None else outputs(result.rows)
     for query in result.reads:
-        if isinstance(query, View):
-            yield Source(query.name, {v: i for i, v in enumerate(query.outputs) if v in keys})
-        else:
-            yield from (Source(view, {}) for view in _views(query))
+        given = keys & outputs(query)
+        for view in _views(query):
+            yield Source(view.name, {v: i for i, v in enumerate(view.outputs) if v in given})
 
 
-def _views(query: Query) -> Iterator[str]:
+def _views(query: Query) -> Iterator[View]:
     if isinstance(query, View):
-        yield query.name
+        yield query
     for child in children(query):
         yield from _views(child)
