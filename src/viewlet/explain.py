@@ -243,6 +243,8 @@ def _result_lines(result: Result, program: Program) -> Iterator[str]:
         yield f"  {_defined(result.rows, program, 2)}"
     for name, q in result.lookups:
         yield f"  {name} := {_defined(q, program, 6 + len(name))}"
+        if not isinstance(q, View):
+            yield "    found when a row is read: O(log n) where it is a range of one key, else the rows that agree"
     for e in result.extremes:
         place = "" if e.place is None else f" at {e.place.text}"
         yield f"  {e.var} := {e.end} {e.key}{place} of {_defined(e.query, program, 6 + len(e.var))}"

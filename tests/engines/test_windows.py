@@ -39,6 +39,7 @@ WHOLE = {
     "rolled": "SELECT k, s, sum(n) AS t, grouping(k) + grouping(s) AS g,"
     " rank() OVER (PARTITION BY grouping(k) + grouping(s) ORDER BY sum(n) DESC) AS r FROM r GROUP BY ROLLUP (k, s)",
     "chosen": "SELECT k, n FROM r QUALIFY sum(n) OVER (PARTITION BY k) > 1 AND n * 2 >= avg(n) OVER ()",
+    "best_groups": "SELECT k, sum(n) AS t FROM r GROUP BY k QUALIFY rank() OVER (ORDER BY sum(n) DESC) <= 2",
     "distinct_ones": "SELECT DISTINCT k, sum(n) OVER (PARTITION BY k) AS s FROM r",
     "below": "SELECT t.k, sum(t.x) AS x FROM (SELECT k, n * 3 - max(n) OVER (PARTITION BY k) AS x,"
     " rank() OVER (ORDER BY n) AS rk FROM r) t WHERE t.rk > 0 GROUP BY t.k",
@@ -148,7 +149,7 @@ def test_a_running_sum_is_a_range() -> None:
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("SELECT row_number() OVER (ORDER BY n) AS x FROM r", "ROWNUMBER of every row is not supported"),
+        ("SELECT row_number() OVER (ORDER BY n) AS x FROM r", "ROW_NUMBER … OVER is not supported"),
         ("SELECT sum(sum(n) OVER ()) OVER () AS x FROM r", "a window function cannot stand here"),
         ("SELECT n FROM r WHERE sum(n) OVER () > 1", "a window function cannot stand here"),
         ("SELECT sum(n) OVER (ORDER BY a RANGE 1 PRECEDING) AS x FROM r", "a RANGE with a distance"),

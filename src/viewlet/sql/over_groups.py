@@ -21,7 +21,7 @@ _WRITTEN = "name what to group by"
 
 def over_groups(tree: exp.Select, scope: Scope) -> exp.Select:
     """``scope`` has the columns of FROM."""
-    items = [item for item in tree.expressions]
+    items = list(tree.expressions)
     aliases = {item.alias.lower(): item.this for item in items if isinstance(item, exp.Alias)}
     _check(tree, scope)
     written = _written_out(scope, aliases)

@@ -29,6 +29,8 @@ def result(session: Session, statement: Statement) -> Result:
     wanted, shown = list[Wanted](), None
     if isinstance(tree, exp.Select) and ending.order:
         tree, wanted, shown = with_order_items(tree, ending, session)
+    if isinstance(tree, exp.Select) and windows_of(tree):
+        tree = over_rows(tree, Scope(session))
     bare, columns = _windowed(session, tree) or _linear(session, tree) or _general(session, tree)
     if not isinstance(tree, exp.Select):
         wanted = of_columns([c.name for c in columns], ending, session)
@@ -56,7 +58,7 @@ def _windowed(session: Session, tree: exp.Expr) -> Translated | None:
         return None
     session = replace(session, names=Names())
     scope = Scope(session)
-    windows, columns, condition = windowed(over_rows(tree, scope), scope, at_top=True)
+    windows, columns, condition = windowed(tree, scope, at_top=True)
     if not windows.is_read:
         return None
     product, found = join(windows.product, *merge(c.expr.binds for c in columns)), windows.found()
@@ -72,8 +74,9 @@ def _windowed(session: Session, tree: exp.Expr) -> Translated | None:
     having = None if condition is None else condition.term
     used |= frozenset() if having is None else free(having)
     rows = sum_(used & outputs(product), product)
-    ends = {"extremes": windows.extremes(), "gathers": windows.gathers()}
-    return Result("", (), rows, windows.lookups(), having, distinct=False, **ends), shown
+    lookups, extremes, gathers = windows.lookups(), windows.extremes(), windows.gathers()
+    found_when_read = Result("", (), rows, lookups, having, distinct=False, extremes=extremes, gathers=gathers)
+    return found_when_read, shown
 
 
 def _linear(session: Session, tree: exp.Expr) -> Translated | None:

@@ -17,9 +17,9 @@ from viewlet.sql.grouping import aggregate_factors, bound
 from viewlet.sql.joins import is_comma, joined
 from viewlet.sql.numbered import split_number
 from viewlet.sql.outer_join import Rows, without_rejected
+from viewlet.sql.over_groups import over_groups
 from viewlet.sql.parse import Statement
 from viewlet.sql.scope import CommonTable, Field, Names, Scope, Session
-from viewlet.sql.over_groups import over_groups
 from viewlet.sql.select_list import (
     Aggregation,
     Block,
@@ -38,11 +38,7 @@ from viewlet.sql.windows import Windows, WindowScope
 
 _SELECT_PARTS = frozenset({"expressions", "from_", "joins", "where", "group", "having", "distinct", "with_"})
 SELECT_HINTS = {
-    "qualify": (
-        "QUALIFY",
-        "give the rows a subquery of their own: FROM (SELECT …) t QUALIFY …",
-    ),
-    "windows": ("WINDOW", "write OVER where it is used"),
+    "qualify": ("QUALIFY without a window function", "a condition on groups stands in HAVING"),
     "sample": ("SAMPLE", "a view keeps every row: sample when you read it"),
 }
 _RECURSIVE = "leave RECURSIVE out where no query of it reads itself"
@@ -85,7 +81,9 @@ def is_distinct(tree: exp.Select) -> bool:
 
 def _select(tree: exp.Select, scope: Scope) -> Table:
     if windows_of(tree):
-        rows = _windowed(over_rows(tree, scope), scope)
+        tree = over_rows(tree, scope)
+    if windows_of(tree):
+        rows = _windowed(tree, scope)
         return rows.distinct(scope.session.names) if is_distinct(tree) else rows
     (tree, condition), number = split_qualify(tree), None
     if condition is not None:

@@ -87,8 +87,9 @@ class Windows:
     def found(self) -> frozenset[str]:
         """The variables of all that is found when a row is read."""
         groupings = self.groupings.values()
-        ends = (end.var for g in groupings if g.at_top for end in (*g.extremes.values(), *g.gathers.values()))
-        return frozenset([*(var for g in groupings for var in g.lookups.values()), *ends])
+        ends = [end.var for g in groupings if g.at_top for end in g.extremes.values()]
+        lists = [gather.var for g in groupings for gather in g.gathers.values()]
+        return frozenset([*(var for g in groupings for var in g.lookups.values()), *ends, *lists])
 
     def extremes(self) -> tuple[Extreme, ...]:
         """The values under names that no row has."""
@@ -235,7 +236,8 @@ def _cume_dist(window: _Window) -> Expr:
 
 def _row_number(window: _Window) -> Expr:
     hint = "choose rows by it: QUALIFY row_number() OVER (…) <= 10; or take RANK(), by columns that tell rows apart"
-    raise window.unsupported(f"{window.node.this.key.upper()} of every row", hint)
+    name = window.scope.session.source.called(window.node.this)
+    raise window.unsupported(f"{name.text.upper() if name else 'this'} … OVER", hint)
 
 
 _RANKS: dict[type[exp.Expr], Callable[[_Window], Expr]] = {
