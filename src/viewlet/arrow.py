@@ -84,6 +84,26 @@ def _in_one(column: pa.ChunkedArray) -> pa.Array:
 EVERY_INTEGER = 1 << 53  # below it a double says which integer was meant
 
 
+class Schemas:
+    """Of each relation the last schema whose batches go in as they are. Batches of one source share it."""
+
+    def __init__(self) -> None:
+        self._plain: dict[str, tuple[Relation, pa.Schema]] = {}
+
+    def know(self, relation: Relation, schema: pa.Schema) -> bool:
+        known = self._plain.get(relation.name)
+        return known is not None and known[0] is relation and known[1].equals(schema)
+
+    def fitted(self, table: Rows, relation: Relation) -> Rows:
+        """See :func:`fitted`. ``table`` has no two columns of one name."""
+        if self.know(relation, table.schema):
+            return table
+        after = fitted(table, relation)
+        if after is table:
+            self._plain[relation.name] = relation, table.schema
+        return after
+
+
 def fitted(table: Rows, relation: Relation) -> Rows:
     """Columns of floats as what they stand for in their columns, as far as each value alone would not say it.
 

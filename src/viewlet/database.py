@@ -14,6 +14,7 @@ from viewlet import arrow, dml
 from viewlet.algebra.functions.python import SIGNATURES, Signature
 from viewlet.algebra.query import relations
 from viewlet.algebra.terms import declare
+from viewlet.arrow import Schemas
 from viewlet.boundary import WildError, is_wild, to_key
 from viewlet.changes import Change, Subscriptions, differences
 from viewlet.clock import Clock
@@ -90,7 +91,7 @@ class Database(Clock):
         self._free, self._line = self._turn.free, self._turn.line
         self._build: NativeBuild | None = None
         self._updating = False
-        self._bench = Workbench()
+        self._bench, self._schemas = Workbench(), Schemas()
         self._session: Session | None = Session(
             compile_script(self._translation.script, strategy), self._start, {}, self._subscriptions
         )
@@ -401,18 +402,21 @@ class Database(Clock):
         often the row comes (negative: goes). It may also be one Arrow table with the columns ``op``, ``relation`` and a
         struct column for each relation.
         """
-        events = arrow.settled(events, "events")
-        with self._turn.writing():
-            if self._build is None:
-                self._running.apply(events)
-            else:
-                self._meanwhile(events, lambda session, events: session.apply(events))
+        self._turn.write(self._apply, arrow.settled(events, "events"))
+
+    def _apply(self, events: Any) -> None:
+        if self._build is None:
+            self._running.apply(events)
+        else:
+            self._meanwhile(events, lambda session, events: session.apply(events))
 
     def _settled(self, relation: str, rows: Any) -> Any:
         """Before the turn begins: code that makes the rows may itself ask the database."""
+        if type(rows) is pa.RecordBatch and self._schemas.know(self._running.relation(relation), rows.schema):
+            return rows
         data = arrow.settled(rows, relation)
         is_columns = isinstance(data, (pa.Table, pa.RecordBatch))
-        return arrow.fitted(data, self._running.relation(relation)) if is_columns else data
+        return self._schemas.fitted(data, self._running.relation(relation)) if is_columns else data
 
     def _meanwhile(self, data: Any, update: Callable[[Session, Any], None]) -> None:
         """An update while the native program is compiled. One that is large, or has NaN or infinities, waits for it."""

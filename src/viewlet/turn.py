@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from threading import Lock, get_ident
 from types import CodeType
+from typing import TypeVar
 
 from viewlet.errors import Error
 
@@ -15,6 +16,7 @@ TWO_WRITERS = (
     "the database is in use by another thread, which writes; nothing was done. One thread at a time may write, any "
     "number may read: let your writers share a lock, or send their rows to one by a queue"
 )
+Given = TypeVar("Given")
 OWN_CALL = "the database is in use by the call that this one comes from; nothing was done"
 
 
@@ -48,6 +50,23 @@ class Turn:
         """For updates that are not counted in nanoseconds."""
         with self._inside(writes=True):
             yield
+        self._afterwards()
+
+    def write(self, update: Callable[[Given], None], given: Given) -> None:
+        """The same for one call, at a third of the price."""
+        try:
+            self.free.pop()
+        except IndexError:
+            self.wait(writes=True)
+        except KeyboardInterrupt:
+            self.mend()
+            raise
+        try:
+            self._thread = get_ident()
+            update(given)
+        finally:
+            self._thread = 0
+            self.give_back()
         self._afterwards()
 
     @contextmanager

@@ -50,6 +50,7 @@ struct Event {
     const RelationInfo* relation;
     i64 times;
     const char* row;
+    u32 hash{};  // once its table is about to change
 };
 
 struct Batch {
@@ -90,36 +91,40 @@ template <class F> void each_text(const RelationInfo& relation, const char* row,
 }
 
 // A row holds its texts while it is in the table. False: it would be there less than no times; nothing was done.
-inline bool change_table(State& state, const RelationInfo& relation, const char* row, i64 times) {
-    Change change = relation.change(state.program, row, times);
-    if (change == Change::CAME) each_text(relation, row, [&](Text text) { state.texts().hold(text); });
-    if (change == Change::WENT) each_text(relation, row, [&](Text text) { state.texts().release(text); });
+inline bool change_table(State& state, const Event& event, i64 times) {
+    const RelationInfo& relation = *event.relation;
+    Change change = relation.change(state.program, event.row, event.hash, times);
+    if (change == Change::CAME) each_text(relation, event.row, [&](Text text) { state.texts().hold(text); });
+    if (change == Change::WENT) each_text(relation, event.row, [&](Text text) { state.texts().release(text); });
     return change != Change::MISSING;
 }
 
 inline void undo_tables(State& state, const Event* first, const Event* last) {
     while (last != first) {
         --last;
-        change_table(state, *last->relation, last->row, -last->times);
+        change_table(state, *last, -last->times);
     }
 }
 
-// The place of the row that comes so many events later is fetched already: in a large table this halves the time.
-inline void prefetch_later(State& state, const Event* event) {
-    constexpr int ahead = 8;
-    if (state.batch.end() - event > ahead) event[ahead].relation->prefetch(state.program, event[ahead].row);
-}
+// How many events before it a row's place in its table is fetched, and how many before it the entry that is there: in a
+// large table each of them is far away, and one leads to the other.
+inline constexpr u64 ANNOUNCED = 16, APPROACHED = 8;
+
+inline void announce(State& state, Event& event) { event.hash = event.relation->announce(state.program, event.row); }
+inline void approach(State& state, Event& event) { event.relation->approach(state.program, event.hash); }
 
 // The first event that takes out what is not there, the tables then being as before; or the end.
 inline Event* change_tables(State& state) {
-    Batch& batch = state.batch;
-    for (Event& event : batch) {
-        prefetch_later(state, &event);
-        if (change_table(state, *event.relation, event.row, event.times)) continue;
-        undo_tables(state, batch.begin(), &event);
-        return &event;
+    Event *first = state.batch.begin(), *last = state.batch.end();
+    for (Event* event = first; event != last && event != first + ANNOUNCED; ++event) announce(state, *event);
+    for (Event* event = first; event != last; ++event) {
+        if (u64(last - event) > ANNOUNCED) announce(state, event[ANNOUNCED]);
+        if (u64(last - event) > APPROACHED) approach(state, event[APPROACHED]);
+        if (change_table(state, *event, event->times)) continue;
+        undo_tables(state, first, event);
+        return event;
     }
-    return batch.end();
+    return last;
 }
 
 // -- triggers ---------------------------------------------------------------------------------------------------------
@@ -145,7 +150,7 @@ inline Event* fire_all(State& state, bool in_turn) {
     Faults& faults = state.faults();
     for (Event& event : state.batch) {
         fire(state, event);
-        if (in_turn) change_table(state, *event.relation, event.row, event.times);
+        if (in_turn) change_table(state, event, event.times);
         if (!faults.any) continue;
         if (state.keep_tables) undo_tables(state, state.batch.begin(), in_turn ? &event + 1 : state.batch.end());
         return &event;
@@ -154,15 +159,17 @@ inline Event* fire_all(State& state, bool in_turn) {
 }
 
 // So short a batch is over before another Python thread could make use of the interpreter.
-inline constexpr u64 SHORT_BATCH = 64;
+inline constexpr i64 SHORT_BATCH = 64;
 
-inline Event* fire_without_python(State& state, bool in_turn) {
-    if (state.batch.size() < SHORT_BATCH) return fire_all(state, in_turn);
-    PyThreadState* thread = PyEval_SaveThread();
-    Event* failed = fire_all(state, in_turn);
-    PyEval_RestoreThread(thread);
-    return failed;
-}
+// While it lives, other Python threads may run, and this one must not touch an object of Python's.
+struct WithoutPython {
+    PyThreadState* thread;
+    explicit WithoutPython(i64 rows) : thread(rows < SHORT_BATCH ? nullptr : PyEval_SaveThread()) {}
+    WithoutPython(const WithoutPython&) = delete;
+    ~WithoutPython() {
+        if (thread) PyEval_RestoreThread(thread);
+    }
+};
 
 // `number` is the event's, -1 where it was none.
 inline PyObject* fault_report(Faults& faults, i64 number = -1) {
@@ -175,19 +182,40 @@ inline PyObject* fault_report(Faults& faults, i64 number = -1) {
     return tuple_of(PyUnicode_FromString(kind), PyUnicode_FromString(name), PyLong_FromLongLong(number));
 }
 
-// None; True where there is an infinity or NaN in it; or what went wrong: ("missing", number), ("overflow" | "inexact" |
-// "wild" | why a function has no value, view, number).
-inline PyObject* run_batch(State& state) {
+// What became of the batch: all is done, or one event of it could not be, and nothing is.
+struct Outcome {
+    const Event* missing{};  // it takes out what is not there
+    const Event* failed{};   // a view cannot be computed with it: the tables are as before, the views are not
+};
+
+inline Outcome work(State& state) {
     Batch& batch = state.batch;
     Event* missing = state.keep_tables ? change_tables(state) : batch.end();
-    if (missing != batch.end())
-        return tuple_of(PyUnicode_FromString("missing"), PyLong_FromLongLong(missing - batch.begin()));
+    if (missing != batch.end()) return {missing, nullptr};
     bool in_turn = must_take_turns(state);
     if (in_turn) undo_tables(state, batch.begin(), batch.end());
-    Event* failed = fire_without_python(state, in_turn);
-    if (failed != batch.end()) return fault_report(state.faults(), failed - batch.begin());
+    Event* failed = fire_all(state, in_turn);
+    if (failed != batch.end()) return {nullptr, failed};
     ++state.updates;
+    return {};
+}
+
+// None; True where there is an infinity or NaN in it; or what went wrong: ("missing", number), ("overflow" | "inexact" |
+// "wild" | why a function has no value, view, number).
+inline PyObject* report_of(State& state, Outcome outcome) {
+    const Event* first = state.batch.begin();
+    if (outcome.missing) return tuple_of(PyUnicode_FromString("missing"), PyLong_FromLongLong(outcome.missing - first));
+    if (outcome.failed) return fault_report(state.faults(), outcome.failed - first);
     return met_wild ? PyBool_FromLong(true) : none();
+}
+
+inline PyObject* run_batch(State& state) {
+    Outcome outcome;
+    {
+        WithoutPython released(i64(state.batch.size()));
+        outcome = work(state);
+    }
+    return report_of(state, outcome);
 }
 
 // What is noted for those who watch keeps its texts.

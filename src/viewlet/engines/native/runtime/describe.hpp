@@ -32,9 +32,11 @@ struct RelationInfo {
     u32 width;
     u32 row_size;
     const MapShape* table;
-    Change (*change)(void* program, const void* row, i64 times);  // MISSING: the count would be negative; nothing done
-    void (*prefetch)(void* program, const void* row);             // its place in the table is needed soon
-    void (*fire)(void* program, bool insert, const void* row);    // nullptr: static, no triggers
+    // MISSING: the count would be negative; nothing done
+    Change (*change)(void* program, const void* row, u32 hash, i64 times);
+    u32 (*announce)(void* program, const void* row);  // its hash; its place in the table is needed soon
+    void (*approach)(void* program, u32 hash);        // and very soon: the place has arrived, the entry has not
+    void (*fire)(void* program, bool insert, const void* row);  // nullptr: static, no triggers
 
     i64 count(void* program, const void* row) const {
         void* values = table->access(program, row, Access::FIND);
@@ -234,26 +236,32 @@ template <class P, auto map, auto... orders> constexpr MapInfo map_of(const char
 
 // -- relations --------------------------------------------------------------------------------------------------------
 
-inline constexpr u32 WELL_CACHED = 1 << 14;  // entries of a table
+inline constexpr u32 WELL_CACHED = 1 << 11;  // entries of a table
 
-template <class P, auto table> Change change_row(void* program, const void* row, i64 times) {
+template <class P, auto table> Change change_row(void* program, const void* row, u32 hash, i64 times) {
     auto& map = static_cast<P*>(program)->*table;
     auto& key = *static_cast<const key_type<table>*>(row);
     if (times == 0) return Change::SAME;
-    auto* entry = map.reach(key, times > 0);
+    auto* entry = map.reach(key, hash, times > 0);
     i64 before = entry ? entry->values.times : 0, after;
     if (__builtin_add_overflow(before, times, &after) || after < 0) return Change::MISSING;
     entry->values.times = after;
     if (before == 0) return Change::CAME;
     if (after != 0) return Change::SAME;
-    map.doubt(*entry);
-    map.sweep();
+    map.erase(*entry, hash);
     return Change::WENT;
 }
 
-template <class P, auto table> void prefetch_row(void* program, const void* row) {
+template <class P, auto table> u32 announce_row(void* program, const void* row) {
     auto& map = static_cast<P*>(program)->*table;
-    if (map.size() > WELL_CACHED) map.prefetch(map.hash_of(*static_cast<const key_type<table>*>(row)));
+    u32 hash = map.hash_of(*static_cast<const key_type<table>*>(row));
+    if (map.size() > WELL_CACHED) map.prefetch(hash);
+    return hash;
+}
+
+template <class P, auto table> void approach_row(void* program, u32 hash) {
+    auto& map = static_cast<P*>(program)->*table;
+    if (map.size() > WELL_CACHED) map.prefetch_entry(hash);
 }
 
 template <class P, auto table, auto on_insert, auto on_delete>
@@ -266,7 +274,15 @@ void fire_row(void* program, bool insert, const void* row) {
 template <class P, auto table, u32 N>
 constexpr RelationInfo static_table(const char* name, const Column (&columns)[N]) {
     constexpr u32 size = sizeof(key_type<table>);
-    return {name, columns, N, size, &SHAPE<P, table>, change_row<P, table>, prefetch_row<P, table>, nullptr};
+    return {name,
+            columns,
+            N,
+            size,
+            &SHAPE<P, table>,
+            change_row<P, table>,
+            announce_row<P, table>,
+            approach_row<P, table>,
+            nullptr};
 }
 
 template <class P, auto table, auto on_insert, auto on_delete, u32 N>

@@ -2,7 +2,7 @@
 // row and says what is wrong with it, or finds that it is right after all.
 #pragma once
 #include "arrow.hpp"
-#include "decode.hpp"
+#include "batch.hpp"
 
 extern "C" int strcmp(const char*, const char*) noexcept;
 
@@ -80,10 +80,20 @@ inline u32 sequence_length(u8 first) {
     return first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
 }
 
+inline bool is_ascii(const u8* eight) {
+    u64 word;
+    memcpy(&word, eight, sizeof word);
+    return !(word & 0x8080808080808080);
+}
+
 // What Python's decoder takes: no stray or missing continuation, no overlong form, no surrogate, at most U+10FFFF.
 inline bool is_utf8(Bytes text) {
     auto* at = reinterpret_cast<const u8*>(text.start);
     for (const u8* end = at + text.length; at < end;) {
+        if (end - at >= 8 && is_ascii(at)) {
+            at += 8;
+            continue;
+        }
         u32 length = sequence_length(*at);
         if (length == 0 || length > u64(end - at)) return false;
         for (u32 i = 1; i < length; ++i)
@@ -100,53 +110,68 @@ inline bool is_utf8(Bytes text) {
 // A column on its way into rows that lie `stride` bytes apart.
 struct Filling {
     Source source;
-    const Column& column;
+    Column column;
     Picks picks;
     char* rows;
     u64 stride;
 };
 
-// put(row, place) for each value, NULL for each NULL. The first loop is the ordinary case, short enough to be fast.
-template <class Put> bool fill_with(const Filling& to, Put put) {
+// put(row, place) for each value, NULL for each NULL. The first loop is the ordinary case, short enough to be fast. A
+// `put` holds copies of all that it reads: behind a reference the compiler would read it again after each store.
+template <class Put> bool fill_with(const Filling& to, const Put put) {
     char* row = to.rows;
+    const u64 stride = to.stride;
     if (!to.source.buffer<u8>(0) && !to.picks.places) {
-        for (i64 i = 0; i < to.picks.count; ++i, row += to.stride)
-            if (!put(row, to.source.shift + i)) return false;
+        for (i64 place = to.source.shift, end = place + to.picks.count; place < end; ++place, row += stride)
+            if (!put(row, place)) return false;
         return true;
     }
-    for (i64 i = 0; i < to.picks.count; ++i, row += to.stride) {
+    for (i64 i = 0; i < to.picks.count; ++i, row += stride) {
         i64 place = to.source.shift + to.picks[i];
         if (!(to.source.valid(place) ? put(row, place) : store_null(row, to.column))) return false;
     }
     return true;
 }
 
+// use(values) of a column of integers, by their width.
+template <class Use> bool with_integers(const Source& source, Use use) {
+    switch (*source.format()) {
+        case 'c': return use(source.buffer<signed char>(1));
+        case 'C': return use(source.buffer<u8>(1));
+        case 's': return use(source.buffer<short>(1));
+        case 'S': return use(source.buffer<unsigned short>(1));
+        case 'i': return use(source.buffer<i32>(1));
+        case 'I': return use(source.buffer<u32>(1));
+        case 'l': return use(source.buffer<i64>(1));
+        default: return use(source.buffer<u64>(1));
+    }
+}
+inline bool is_whole(u64 value) { return i64(value) >= 0; }
+template <class T> bool is_whole(T) { return true; }
+
 // put(row, value) for each integer.
-template <class Put> bool fill_whole(const Filling& to, Put put) {
-    return fill_with(to, [&](char* row, i64 place) {
-        i64 value;
-        return whole_at(to.source, place, value) && put(row, value);
+template <class Put> bool fill_whole(const Filling& to, const Put put) {
+    return with_integers(to.source, [&](auto* values) {
+        return fill_with(to, [=](char* row, i64 place) {
+            auto value = values[place];
+            return is_whole(value) && put(row, i64(value));
+        });
     });
 }
 
 inline bool fill_integer(const Filling& to) {
-    bool short_one = to.column.type != Sql::BIGINT;
-    Span span = span_of(to.column.type);
     if (!is_integer(to.source)) return false;
-    if (!short_one && to.source.is("l"))
-        return fill_with(to, [&](char* row, i64 place) {
-            store(row, to.column, to.source.buffer<i64>(1)[place]);
-            return true;
-        });
-    return fill_whole(to, [&](char* row, i64 value) {
-        store(row, to.column, value);
-        return !short_one || span.has(value);
+    bool any = to.column.type == Sql::BIGINT;
+    Span span = span_of(to.column.type);
+    return fill_whole(to, [=, column = to.column](char* row, i64 value) {
+        store(row, column, value);
+        return any || (span.low <= value && value <= span.high);
     });
 }
 
 template <class T> bool fill_real(const Filling& to) {
-    return fill_with(to, [&](char* row, i64 place) {
-        store_double(row, to.column, double(to.source.buffer<T>(1)[place]));
+    return fill_with(to, [column = to.column, values = to.source.buffer<T>(1)](char* row, i64 place) {
+        store_double(row, column, double(values[place]));
         return true;
     });
 }
@@ -155,8 +180,8 @@ inline bool fill_double(const Filling& to) {
     if (to.source.is("g")) return fill_real<double>(to);
     if (to.source.is("f")) return fill_real<float>(to);
     if (!is_integer(to.source)) return false;
-    return fill_whole(to, [&](char* row, i64 value) {
-        store_double(row, to.column, double(value));
+    return fill_whole(to, [column = to.column](char* row, i64 value) {
+        store_double(row, column, double(value));
         return -(1ll << 53) <= value && value <= 1ll << 53;
     });
 }
@@ -172,24 +197,41 @@ inline bool decimal_scale(const char* format, int& scale) {
     return digits && (*at == 0 || strcmp(at, ",128") == 0);
 }
 
+// Numbers of 128 bits with the column's own decimals, into cells of 64 bits.
+inline bool fill_short_decimal(const Filling& to) {
+    i64 bound = i64(power10(u32(to.column.precision)));
+    return fill_with(to, [=, column = to.column, halves = to.source.buffer<i64>(1)](char* row, i64 place) {
+        i64 low = halves[2 * place], high = halves[2 * place + 1];
+        store(row, column, low);
+        return high == low >> 63 && -bound < low && low < bound;
+    });
+}
+
+inline bool fill_long_decimal(const Filling& to, int scale) {
+    return fill_with(to, [=, column = to.column, values = to.source.buffer<char>(1)](char* row, i64 place) {
+        i128 value;
+        memcpy(&value, values + 16 * place, sizeof value);
+        return take_scaled(row, column, value, scale);
+    });
+}
+
 inline bool fill_decimal(const Filling& to) {
     int scale;
     if (is_integer(to.source))
-        return fill_whole(to, [&](char* row, i64 value) { return take_scaled(row, to.column, value, 0); });
+        return fill_whole(to,
+                          [column = to.column](char* row, i64 value) { return take_scaled(row, column, value, 0); });
     if (to.source.is("g"))
-        return fill_with(
-            to, [&](char* row, i64 place) { return take_real(row, to.column, to.source.buffer<double>(1)[place]); });
+        return fill_with(to, [column = to.column, values = to.source.buffer<double>(1)](char* row, i64 place) {
+            return take_real(row, column, values[place]);
+        });
     if (is_text(to.source))
         return fill_with(to, [&](char* row, i64 place) {
             Bytes text = text_at(to.source, place);
             return take_numeral(row, to.column, text.start, text.length);
         });
     if (!decimal_scale(to.source.format(), scale)) return false;
-    return fill_with(to, [&](char* row, i64 place) {
-        i128 value;
-        memcpy(&value, to.source.buffer<char>(1) + 16 * place, sizeof value);
-        return take_scaled(row, to.column, value, scale);
-    });
+    bool is_short = scale == to.column.scale && to.column.cell == Cell::I64;
+    return is_short ? fill_short_decimal(to) : fill_long_decimal(to, scale);
 }
 
 // "ts" and a unit, then the time zone that there must not be; how many of the units are a second, 0 where it is no such.
@@ -204,11 +246,14 @@ inline bool fill_date(const Filling& to) {
     bool days = to.source.is("tdD");
     i64 a_day = 86400 * (to.source.is("tdm") ? 1000 : units_a_second(to.source));
     if (!days && !a_day) return false;
-    return fill_with(to, [&](char* row, i64 place) {
-        i64 value = days ? to.source.buffer<i32>(1)[place] : to.source.buffer<i64>(1)[place];
-        if (!days && value % a_day != 0) return false;
-        store(row, to.column, days ? value : value / a_day);
-        return is_date(days ? value : value / a_day);
+    if (days)
+        return fill_with(to, [column = to.column, values = to.source.buffer<i32>(1)](char* row, i64 place) {
+            store(row, column, i64(values[place]));
+            return is_date(values[place]);
+        });
+    return fill_with(to, [=, column = to.column, values = to.source.buffer<i64>(1)](char* row, i64 place) {
+        store(row, column, values[place] / a_day);
+        return values[place] % a_day == 0 && is_date(values[place] / a_day);
     });
 }
 
@@ -216,18 +261,23 @@ inline bool fill_timestamp(const Filling& to) {
     i64 units = units_a_second(to.source);
     if (!units) return false;
     i64 factor = units < 1000000 ? 1000000 / units : 1, divisor = units > 1000000 ? units / 1000000 : 1;
-    return fill_with(to, [&](char* row, i64 place) {
-        i64 given = to.source.buffer<i64>(1)[place];
+    if (units == 1000000)
+        return fill_with(to, [column = to.column, values = to.source.buffer<i64>(1)](char* row, i64 place) {
+            store(row, column, values[place]);
+            return is_timestamp(values[place]);
+        });
+    return fill_with(to, [=, column = to.column, values = to.source.buffer<i64>(1)](char* row, i64 place) {
+        i64 given = values[place];
         i128 value = i128(given) * factor / divisor;
-        store(row, to.column, i64(value));
+        store(row, column, i64(value));
         return given % divisor == 0 && is_timestamp(value);
     });
 }
 
 inline bool fill_boolean(const Filling& to) {
     if (!to.source.is("b")) return false;
-    return fill_with(to, [&](char* row, i64 place) {
-        store(row, to.column, to.source.bit(1, place));
+    return fill_with(to, [column = to.column, bits = to.source.buffer<u8>(1)](char* row, i64 place) {
+        store(row, column, bool(bits[place >> 3] >> (place & 7) & 1));
         return true;
     });
 }
@@ -299,27 +349,53 @@ inline i64 child_named(const ArrowSchema& schema, const char* name) {
     return child;
 }
 
-inline bool fill_null(const Column& column, i64 count, char* rows, u64 stride) {
-    for (i64 i = 0; i < count; ++i)
-        if (!store_null(rows + i * stride, column)) return false;
+inline bool fill_null(const Filling& to) {
+    for (i64 i = 0; i < to.picks.count; ++i)
+        if (!store_null(to.rows + i * to.stride, to.column)) return false;
+    return true;
+}
+
+// So many rows stay in the cache until all their columns are there.
+inline constexpr i64 BLOCK = 512;
+
+// The column's part from `first` on.
+inline bool fill_block(Texts& texts, Filling part, i64 first, i64 count) {
+    part.picks.count = count;
+    part.rows += first * part.stride;
+    if (part.picks.places)
+        part.picks.places += first;
+    else
+        part.source.shift += first;
+    return part.source.schema ? fill_column(texts, part) : fill_null(part);
+}
+
+// Each column whole where it has a dictionary, whose words are looked up once; the others block by block.
+inline bool fill_blocks(Texts& texts, const Filling* columns, u32 width, i64 count) {
+    auto at_once = [&](u32 c) { return columns[c].source.schema && columns[c].source.schema->dictionary; };
+    for (u32 c = 0; c < width; ++c)
+        if (at_once(c) && !fill_column(texts, columns[c])) return false;
+    for (i64 first = 0; first < count; first += BLOCK)
+        for (u32 c = 0; c < width; ++c)
+            if (!at_once(c) && !fill_block(texts, columns[c], first, count - first < BLOCK ? count - first : BLOCK))
+                return false;
     return true;
 }
 
 // Struct `source` at `picks` as rows. Columns are found by name; one that is missing is NULL, one too many is refused.
-inline bool fill_rows(Texts& texts, const Source& source, const Column* columns, u32 width, Picks picks, char* rows,
-                      u64 stride) {
-    i64 named = 0;
+inline bool fill_rows(Texts& texts, const Source& source, const RelationInfo& to, Picks picks, Arena& memory,
+                      char* rows) {
     if (!source.is("+s")) return false;
     for (i64 i = 0; i < picks.count && source.buffer<u8>(0); ++i)
         if (!source.valid(source.shift + picks[i])) return false;
-    for (u32 c = 0; c < width; ++c) {
-        i64 child = child_named(*source.schema, columns[c].name);
+    auto* columns = reinterpret_cast<Filling*>(memory.take(to.width * sizeof(Filling)));
+    i64 named = 0;
+    for (u32 c = 0; c < to.width; ++c) {
+        i64 child = child_named(*source.schema, to.columns[c].name);
+        if (child == -2) return false;
         named += child >= 0;
-        bool fine = child >= 0 ? fill_column(texts, {source.child(child), columns[c], picks, rows, stride})
-                               : child == -1 && fill_null(columns[c], picks.count, rows, stride);
-        if (!fine) return false;
+        columns[c] = {child >= 0 ? source.child(child) : Source{}, to.columns[c], picks, rows, to.row_size};
     }
-    return named == source.schema->n_children;
+    return named == source.schema->n_children && fill_blocks(texts, columns, to.width, picks.count);
 }
 
 }  // namespace viewlet

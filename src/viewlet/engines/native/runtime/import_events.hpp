@@ -7,28 +7,29 @@ namespace viewlet {
 
 // Events whose rows lie in the same struct and belong to the same relation are decoded together, column by column.
 struct Group {
-    Source rows;
-    const RelationInfo* relation;
     i64 count, filled;
     i64* places;
+    bool scattered;  // the places are not one behind the other
     char* decoded;
 };
 
 struct EventReader {
     State& state;
-    Source batch, op, relation, row;  // `row` has no schema where each relation has its own column
+    Source batch;
     i64 length;
-    Group* groups;  // one for each struct and relation
-    i64 structs;
-    i64* column_of;   // for each relation: its struct, where each has its own
-    i64* meaning_of;  // for each word of the relations' dictionary
-    u32* group_of;    // for each event
-    i64* place_of;    // for each event: where in its struct
+    Source op{}, relation{}, row{};  // `row` has no schema where each relation has its own column
+    Group* groups{};                 // one for each struct and relation
+    i64 structs{};
+    i64* column_of{};   // for each relation: its struct, where each has its own
+    i64* meaning_of{};  // for each word of the relations' dictionary
+    i64* child_of{};    // for each type id of a union: its struct, or -1
+    u32* group_of{};    // for each event; its relation, at first
+    i64* place_of{};    // for each event: where in its struct
+    i64* times_of{};    // for each event
 
-    template <class T> T* take(i64 count) {
-        auto* taken = reinterpret_cast<T*>(state.batch.rows.take(count * sizeof(T)));
-        memset(static_cast<void*>(taken), 0, count * sizeof(T));
-        return taken;
+    template <class T> T* take(i64 count) { return reinterpret_cast<T*>(state.batch.rows.take(count * sizeof(T))); }
+    template <class T> T* take_zeros(i64 count) {
+        return static_cast<T*>(memset(static_cast<void*>(take<T>(count)), 0, count * sizeof(T)));
     }
 
     bool open() {
@@ -38,12 +39,12 @@ struct EventReader {
         op = batch.child(ops), relation = batch.child(relations);
         if (rows >= 0) row = batch.child(rows);
         structs = rows < 0 ? batch.schema->n_children : is_union() ? row.schema->n_children : 1;
-        groups = take<Group>(structs * MODULE.relation_count);
-        group_of = take<u32>(length), place_of = take<i64>(length);
+        groups = take_zeros<Group>(structs * MODULE.relation_count);
+        group_of = take<u32>(length), place_of = take<i64>(length), times_of = take<i64>(length);
         column_of = take<i64>(MODULE.relation_count);
         for (u32 r = 0; r < MODULE.relation_count; ++r)
             column_of[r] = child_named(*batch.schema, MODULE.relations[r].name);
-        return is_integer(op) && !op.schema->dictionary && open_relations();
+        return is_integer(op) && !op.schema->dictionary && open_relations() && open_union();
     }
 
     bool open_relations() {
@@ -53,6 +54,14 @@ struct EventReader {
         meaning_of = take<i64>(words.array->length);
         for (i64 i = 0; i < words.array->length; ++i)
             meaning_of[i] = words.valid(words.shift + i) ? relation_named(text_at(words, words.shift + i)) : -1;
+        return true;
+    }
+
+    bool open_union() {
+        constexpr int ids = 128;
+        if (!is_union()) return true;
+        child_of = take<i64>(ids);
+        for (int id = 0; id < ids; ++id) child_of[id] = union_child(id);
         return true;
     }
 
@@ -69,11 +78,25 @@ struct EventReader {
             if (is_named(text, MODULE.relations[r].name)) return MODULE.relations[r].fire ? i64(r) : -1;
         return -1;
     }
-    i64 relation_at(i64 i) const {
-        i64 place = relation.shift + i, word;
-        if (!relation.valid(place)) return -1;
-        if (!meaning_of) return relation_named(text_at(relation, place));
-        return whole_at(relation, place, word) ? meaning_of[word] : -1;
+    // The relation of each event; false where one has none.
+    bool read_relations() {
+        if (!meaning_of) {
+            for (i64 i = 0; i < length; ++i) {
+                i64 place = relation.shift + i, index = -1;
+                if (relation.valid(place)) index = relation_named(text_at(relation, place));
+                if (index < 0) return false;
+                group_of[i] = u32(index);
+            }
+            return true;
+        }
+        return with_integers(relation, [&](auto* words) {
+            for (i64 i = 0; i < length; ++i) {
+                i64 place = relation.shift + i, index = relation.valid(place) ? meaning_of[words[place]] : -1;
+                if (index < 0) return false;
+                group_of[i] = u32(index);
+            }
+            return true;
+        });
     }
 
     // -- where its row lies
@@ -93,69 +116,77 @@ struct EventReader {
         }
     }
 
-    // The struct of event i and the place in it; false where there is none.
-    bool locate(i64 i, i64 relation_index, i64& which, Source& rows, i64& place) const {
+    // How often each event's row comes; false where one does not say it.
+    bool read_ops() {
+        return with_integers(op, [&](auto* values) {
+            for (i64 i = 0; i < length; ++i) {
+                auto times = values[op.shift + i];
+                if (!op.valid(op.shift + i) || !is_whole(times) || !is_copies(i64(times))) return false;
+                times_of[i] = i64(times);
+            }
+            return true;
+        });
+    }
+
+    // The struct of event i, or -1, and the place in it.
+    i64 locate(i64 i, i64 relation_index, bool dense, i64& place) const {
         place = i;
-        if (!row.schema) {
-            which = column_of[relation_index];
-            if (which >= 0) rows = batch.child(which);
-            return which >= 0;
+        if (!row.schema) return column_of[relation_index];
+        if (!child_of) return 0;
+        i64 at = row.shift + i, id = row.buffer<signed char>(0)[at];
+        if (dense) place = row.buffer<i32>(1)[at];
+        return id < 0 ? -1 : child_of[id];
+    }
+
+    // Which rows make a group; false where an event has none.
+    bool group() {
+        bool dense = child_of && is_dense();
+        for (i64 i = 0; i < length; ++i) {
+            i64 which = locate(i, group_of[i], dense, place_of[i]);
+            if (which < 0) return false;
+            group_of[i] += u32(which) * MODULE.relation_count;
+            ++groups[group_of[i]].count;
         }
-        which = 0, rows = row;
-        if (!is_union()) return true;
-        i64 at = row.shift + i;
-        which = union_child(row.buffer<signed char>(0)[at]);
-        if (which < 0) return false;
-        rows = row.child(which);
-        if (!is_dense()) return true;
-        rows.shift -= row.shift;
-        place = row.buffer<i32>(1)[at];
+        for (i64 g = 0; g < structs * MODULE.relation_count; ++g) groups[g].places = take<i64>(groups[g].count);
+        for (i64 i = 0; i < length; ++i) {
+            Group& group = groups[group_of[i]];
+            group.scattered |= group.filled && place_of[i] != group.places[group.filled - 1] + 1;
+            group.places[group.filled++] = place_of[i];
+        }
         return true;
     }
 
-    bool assign(i64 i) {
-        i64 index = relation_at(i), which, times;
-        Source rows;
-        if (index < 0 || !op.valid(op.shift + i) || !whole_at(op, op.shift + i, times) || !is_copies(times))
-            return false;
-        if (!locate(i, index, which, rows, place_of[i])) return false;
-        group_of[i] = u32(which * MODULE.relation_count + index);
-        Group& group = groups[group_of[i]];
-        group.rows = rows, group.relation = &MODULE.relations[index];
-        ++group.count;
-        return true;
+    Source rows_of(i64 which) const {
+        if (!row.schema) return batch.child(which);
+        if (!child_of) return row;
+        Source rows = row.child(which);
+        if (is_dense()) rows.shift -= row.shift;
+        return rows;
     }
 
-    bool decode(Group& group) {
-        const RelationInfo& to = *group.relation;
-        group.decoded = state.batch.rows.take(group.count * to.row_size);
-        return fill_rows(state.texts(), group.rows, to.columns, to.width, {group.places, group.count}, group.decoded,
-                         to.row_size);
+    bool decode(i64 g) {
+        Group& group = groups[g];
+        const RelationInfo& to = MODULE.relations[g % MODULE.relation_count];
+        Source rows = rows_of(g / MODULE.relation_count);
+        Picks picks{group.places, group.count};
+        if (!group.scattered) rows.shift += group.places[0], picks.places = nullptr;
+        group.decoded = take<char>(group.count * to.row_size);
+        return fill_rows(state.texts(), rows, to, picks, state.batch.rows, group.decoded);
     }
 
     // The batch's events, in its order; false where Python must look at it.
     bool read() {
-        if (!open()) return false;
-        for (i64 i = 0; i < length; ++i)
-            if (!assign(i)) return false;
-        for (i64 g = 0; g < structs * MODULE.relation_count; ++g) groups[g].places = take<i64>(groups[g].count);
+        if (!open() || !read_ops() || !read_relations() || !group()) return false;
+        for (i64 g = 0; g < structs * MODULE.relation_count; ++g)
+            if (groups[g].count && !decode(g)) return false;
+        auto* events = static_cast<Event*>(state.batch.events.more(length * sizeof(Event)));
         for (i64 i = 0; i < length; ++i) {
             Group& group = groups[group_of[i]];
-            group.places[group.filled++] = place_of[i];
+            const RelationInfo& to = MODULE.relations[group_of[i] % MODULE.relation_count];
+            events[i] = {&to, times_of[i], group.decoded};
+            group.decoded += to.row_size;
         }
-        for (i64 g = 0; g < structs * MODULE.relation_count; ++g)
-            if (groups[g].count && !decode(groups[g])) return false;
-        for (i64 g = 0; g < structs * MODULE.relation_count; ++g) groups[g].filled = 0;
-        for (i64 i = 0; i < length; ++i) push(i);
         return true;
-    }
-
-    void push(i64 i) {
-        Group& group = groups[group_of[i]];
-        i64 times = 0;
-        whole_at(op, op.shift + i, times);
-        const char* row = group.decoded + group.filled++ * group.relation->row_size;
-        state.batch.events.push(Event{group.relation, times, row});
     }
 };
 

@@ -139,6 +139,13 @@ struct Map {
         return hash;
     }
     VIEWLET_INLINE void prefetch(u32 hash) const { tables[0].prefetch(hash); }
+    // Of the key with this hash, whose slot was prefetched before.
+    VIEWLET_INLINE void prefetch_entry(u32 hash) const {
+        const Slot* slot = tables[0].find(hash, [](u32) { return true; });
+        if (!slot) return;
+        auto* entry = reinterpret_cast<const char*>(entries.at(slot->id));
+        for (u64 line = 0; line < sizeof(Entry); line += 64) __builtin_prefetch(entry + line);
+    }
 
     VIEWLET_INLINE Entry* find(const Key& key) { return reach(key, false); }
     VIEWLET_INLINE Entry* find(const Key& key, u32 hash) { return reach(key, hash, false); }
@@ -148,6 +155,16 @@ struct Map {
     // find() or at()
     VIEWLET_SITE Entry* reach(const Key& key, bool make) { return look_up(key, hash_of(key), make); }
     VIEWLET_SITE Entry* reach(const Key& key, u32 hash, bool make) { return look_up(key, hash, make); }
+
+    // At once, outside of triggers.
+    VIEWLET_INLINE void erase(Entry& entry, u32 hash) {
+        u32 id = entry.head.id;
+        (delist(slices<Indexes>(), entry.head, hash_in<Indexes>(entry.key)), ...);
+        tables[0].erase(hash, id);
+        held.release(entry.key);
+        entry.~Entry();
+        entries.give(id);
+    }
 
     // A value became zero: sweep() will see whether all are.
     VIEWLET_INLINE void doubt(Entry& entry) { note_doubt(doubts, entry.head); }
@@ -263,16 +280,7 @@ private:
 
     VIEWLET_OFF_SITE void settle(Entry& entry) {
         entry.head.doubted = false;
-        if (entry.values.settle()) erase(entry);
-    }
-
-    VIEWLET_INLINE void erase(Entry& entry) {
-        u32 id = entry.head.id;
-        (delist(slices<Indexes>(), entry.head, hash_in<Indexes>(entry.key)), ...);
-        tables[0].erase(hash_of(entry.key), id);
-        held.release(entry.key);
-        entry.~Entry();
-        entries.give(id);
+        if (entry.values.settle()) erase(entry, hash_of(entry.key));
     }
 
     void destroy_entries() {

@@ -108,6 +108,28 @@ inline PyObject* updates(PyObject*, Arguments arguments, Py_ssize_t count) {
 
 inline PyObject* slow() { return PyUnicode_FromString("slow"); }
 
+// Events that `decode` adds to the batch; "slow" where it cannot. Other threads run meanwhile.
+template <class Decode> PyObject* take_arrow(State& state, i64 length, Decode decode) {
+    Outcome outcome;
+    bool decoded;
+    {
+        WithoutPython released(length);
+        decoded = decode();
+        if (decoded) outcome = work(state);
+        forget_texts(state);
+    }
+    return decoded ? report_of(state, outcome) : slow();
+}
+
+inline bool add_rows(State& state, const RelationInfo& relation, i64 times, const Source& source) {
+    i64 length = source.array->length;
+    char* rows = state.batch.rows.take(length * relation.row_size);
+    if (!fill_rows(state.texts(), source, relation, {nullptr, length}, state.batch.rows, rows)) return false;
+    auto* events = static_cast<Event*>(state.batch.events.more(length * sizeof(Event)));
+    for (i64 i = 0; i < length; ++i) events[i] = {&relation, times, rows + i * relation.row_size};
+    return true;
+}
+
 // arrow_rows(state, relation, times, schema, array); "slow" where the rows must come through Python.
 inline PyObject* arrow_rows(PyObject*, Arguments arguments, Py_ssize_t count) {
     Call call(arguments, count, 5);
@@ -118,14 +140,8 @@ inline PyObject* arrow_rows(PyObject*, Arguments arguments, Py_ssize_t count) {
     auto* array = schema ? call.pointer<ArrowArray>(4) : nullptr;
     if (!array) return nullptr;
     if (!relation->fire) return slow();
-    Batch& batch = call.state->batch;
-    char* rows = batch.rows.take(array->length * relation->row_size);
-    if (!fill_rows(call.state->texts(), {schema, array, array->offset}, relation->columns, relation->width,
-                   {nullptr, array->length}, rows, relation->row_size))
-        return slow();
-    auto* events = static_cast<Event*>(batch.events.more(array->length * sizeof(Event)));
-    for (i64 i = 0; i < array->length; ++i) events[i] = {relation, times, rows + i * relation->row_size};
-    return run(*call.state);
+    return take_arrow(*call.state, array->length,
+                      [&] { return add_rows(*call.state, *relation, times, {schema, array, array->offset}); });
 }
 
 // arrow_events(state, schema, array)
@@ -135,8 +151,8 @@ inline PyObject* arrow_events(PyObject*, Arguments arguments, Py_ssize_t count) 
     auto* schema = call.pointer<ArrowSchema>(1);
     auto* array = schema ? call.pointer<ArrowArray>(2) : nullptr;
     if (!array) return nullptr;
-    EventReader reader{*call.state, {schema, array, array->offset}, {}, {}, {}, array->length, {}, {}, {}, {}, {}, {}};
-    return reader.read() ? run(*call.state) : slow();
+    EventReader reader{*call.state, {schema, array, array->offset}, array->length};
+    return take_arrow(*call.state, array->length, [&] { return reader.read(); });
 }
 
 }  // namespace viewlet
