@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import datetime as dt
-from abc import abstractmethod
-from collections.abc import Callable
 from typing import Any
 
 from viewlet.boundary import to_cell
 from viewlet.errors import Error
-from viewlet.listening import Listening
+from viewlet.listening import Updating
 from viewlet.schema import CLOCK
-from viewlet.session import Session
 
 
-class Clock(Listening):
+class Clock(Updating):
     """The part of a database that knows what time it is."""
 
     _moment: dt.datetime | None = None  # of the last tick
-
-    @abstractmethod
-    def _meanwhile(self, data: Any, update: Callable[[Session, Any], None]) -> None: ...
 
     def tick(self, moment: dt.datetime | None = None) -> None:
         """Set the clock that ``now()``, ``current_timestamp`` and ``current_date`` show in views, and refresh those.
@@ -35,10 +29,7 @@ class Clock(Listening):
             self._moment = moment or dt.datetime.now(dt.timezone.utc)
             if CLOCK.name not in self._running.relations:
                 return
-            if self._build is None:
-                self._running.tick(self._shown())
-            else:
-                self._meanwhile(self._shown(), lambda session, shown: session.tick(shown))
+            self._meanwhile(lambda session, shown: session.tick(shown), self._shown())
 
     def _wind(self) -> None:
         """The clock of a view that is the first with now() in it."""

@@ -6,16 +6,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
-from weakref import ref
+from weakref import WeakSet, ref
 
-import pyarrow as pa
-
-from viewlet import arrow, dml
+from viewlet import dml
 from viewlet.algebra.functions.python import SIGNATURES, Signature
 from viewlet.algebra.query import relations
 from viewlet.algebra.terms import declare
 from viewlet.arrow import Schemas
-from viewlet.boundary import WildError, is_wild, to_key
+from viewlet.boundary import is_wild, to_key
 from viewlet.changes import Change, Subscriptions, differences
 from viewlet.clock import Clock
 from viewlet.compilation import Dialect
@@ -34,6 +32,7 @@ from viewlet.engines.native.engine import Compiled, NativeEngine, compile_progra
 from viewlet.engines.tables import tables_reader
 from viewlet.errors import Error, SqlError, refusing_depth
 from viewlet.keys import Event
+from viewlet.listening import WORTH_WAITING
 from viewlet.program.encoding import Row
 from viewlet.program.kinds import Unfit
 from viewlet.program.trigger import Program
@@ -62,7 +61,6 @@ TIERS: dict[EngineName, type] = {"native": NativeEngine, "python": PythonEngine,
 DEFAULT_ENGINE: EngineName = "native"
 ONLY_NATIVE = "the tables hold NaN or infinities, and there is no machine code for this script that could take them"
 IN_MEMORY = "this database is in memory, and nothing of it is kept: viewlet.connect(directory) makes one that lasts"
-WORTH_WAITING = 100_000  # rows that take generated Python about as long as a compiler run
 
 
 class Database(Clock):
@@ -87,11 +85,10 @@ class Database(Clock):
         self._subscriptions = Subscriptions(self)
         self._watched = UNWATCHED  # what the native program was asked to tell
         self._turn = Turn(self._subscriptions.tell)
-        self._turn.hurried |= {Database.insert.__code__, Database.delete.__code__}
-        self._free, self._line = self._turn.free, self._turn.line
         self._build: NativeBuild | None = None
         self._updating = False
-        self._bench, self._schemas = Workbench(), Schemas()
+        self._bench, self._schemas, self._handles = Workbench(), Schemas(), WeakSet()
+        self._let_go()
         self._session: Session | None = Session(
             compile_script(self._translation.script, strategy), self._start, {}, self._subscriptions
         )
@@ -112,10 +109,8 @@ class Database(Clock):
             changes = self._translation.changes(script)
         if changes is None:
             self._define(script)
-        elif self._build is None:
-            self._change(self._running, changes)
         else:
-            self._meanwhile(changes, self._change)
+            self._meanwhile(self._change, changes)
 
     def _change(self, session: Session, steps: tuple[Step, ...]) -> None:
         events = dml.changes(steps, session.engine.table, session.keys, self._bench, session.row)
@@ -144,6 +139,7 @@ class Database(Clock):
             raise Error(message) from error
         self._build = None
         self._wind()
+        self._let_go()
         self._subscriptions.keep({result.name for result in session.program.results})
         if any(isinstance(step, Changed) for step in translation.steps):
             self._subscriptions.publish(self._subscriptions.look())
@@ -286,6 +282,7 @@ class Database(Clock):
                     before = self._running
                     self._session = NativeSession(compiled, {}, self._subscriptions, before.engine)
                     self._session.keys.follow(before.keys)
+                    self._let_go()
                     self._watched = build.watched
                     self._subscriptions.settle()
         return self._running
@@ -322,123 +319,6 @@ class Database(Clock):
         from viewlet.explain import explain
 
         return explain(self.program, view)
-
-    # -- updates -------------------------------------------------------------------------------------------------------
-
-    def insert(self, relation: str, rows: Any) -> None:
-        """Insert one row or many into a stream or table. The views over it are fresh when this returns.
-
-        One row is a tuple in the order of the columns, or a dict. Many rows are a list of those, an Arrow table, batch
-        or reader, a pandas or polars frame, or anything with ``__arrow_c_stream__``. A row that does not fit raises
-        :class:`DataError`, and no row of the call is inserted.
-        """
-        if type(rows) is not tuple:
-            rows = self._settled(relation, rows)
-        free = self._free
-        try:
-            free.pop()
-        except IndexError:
-            self._turn.wait(writes=True)
-        except KeyboardInterrupt:
-            self._turn.mend()
-            raise
-        try:
-            if self._build is None:
-                (self._session or self._running).change(relation, rows, 1)
-            else:
-                self._meanwhile(rows, lambda session, rows: session.change(relation, rows, 1))
-        finally:
-            free.append(None)
-            if self._line:
-                self._turn.call_next()
-        if self._subscriptions.anybody:
-            self._subscriptions.tell()
-
-    def delete(self, relation: str, rows: Any) -> None:
-        """Delete one row or many, given in the same forms as to :meth:`insert`.
-
-        A row that is not there raises a :class:`DataError` that names it, and no row of the call is deleted. Of equal
-        rows one goes.
-        """
-        if type(rows) is not tuple:
-            rows = self._settled(relation, rows)
-        free = self._free
-        try:
-            free.pop()
-        except IndexError:
-            self._turn.wait(writes=True)
-        except KeyboardInterrupt:
-            self._turn.mend()
-            raise
-        try:
-            if self._build is None:
-                (self._session or self._running).change(relation, rows, -1)
-            else:
-                self._meanwhile(rows, lambda session, rows: session.change(relation, rows, -1))
-        finally:
-            free.append(None)
-            if self._line:
-                self._turn.call_next()
-        if self._subscriptions.anybody:
-            self._subscriptions.tell()
-
-    def upsert(self, relation: str, rows: Any) -> None:
-        """Insert rows, given as to :meth:`insert`, in place of those that have the same PRIMARY KEY.
-
-        Of several rows with one key the last one stays. All of it is one update: the views never show a key without
-        its row. A stream or table without a PRIMARY KEY raises :class:`DataError`.
-        """
-        rows = self._settled(relation, rows)
-        with self._turn.writing():
-            if self._build is None:
-                self._running.upsert(relation, rows)
-            else:
-                self._meanwhile(rows, lambda session, rows: session.upsert(relation, rows))
-
-    def apply(self, events: Any) -> None:
-        """Apply an ordered mix of inserts and deletes, all or none.
-
-        ``events`` is an iterable of ``(op, relation, row)``. ``op`` is ``"+"``, ``"-"``, or an integer that says how
-        often the row comes (negative: goes). It may also be one Arrow table with the columns ``op``, ``relation`` and a
-        struct column for each relation.
-        """
-        self._turn.write(self._apply, arrow.settled(events, "events"))
-
-    def _apply(self, events: Any) -> None:
-        if self._build is None:
-            self._running.apply(events)
-        else:
-            self._meanwhile(events, lambda session, events: session.apply(events))
-
-    def _settled(self, relation: str, rows: Any) -> Any:
-        """Before the turn begins: code that makes the rows may itself ask the database."""
-        if type(rows) is pa.RecordBatch and self._schemas.know(self._running.relation(relation), rows.schema):
-            return rows
-        data = arrow.settled(rows, relation)
-        is_columns = isinstance(data, (pa.Table, pa.RecordBatch))
-        return self._schemas.fitted(data, self._running.relation(relation)) if is_columns else data
-
-    def _meanwhile(self, data: Any, update: Callable[[Session, Any], None]) -> None:
-        """An update while the native program is compiled. One that is large, or has NaN or infinities, waits for it."""
-        build = self._build
-        assert build is not None
-        if _length(data) >= WORTH_WAITING:
-            build.wait()
-        try:
-            self._alone(update, self._fresh(), data)
-        except WildError:
-            build.wait()
-            if not self._fresh().engine.takes_wild:
-                raise
-            self._alone(update, self._running, data)
-
-    def _alone(self, update: Callable[[Session, Any], None], session: Session, data: Any) -> None:
-        """The engine stays the same for the whole of an update."""
-        self._updating = True
-        try:
-            update(session, data)
-        finally:
-            self._updating = False
 
     # -- views ---------------------------------------------------------------------------------------------------------
 
@@ -486,6 +366,7 @@ class Database(Clock):
         """
         with self._turn.reading():
             self._session = self._build = None
+            self._let_go()
         self._subscriptions.tell()
         self._subscriptions.keep(())
 
@@ -494,7 +375,3 @@ class Database(Clock):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
-
-
-def _length(data: Any) -> int:
-    return len(data) if hasattr(data, "__len__") else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import chain
 from os import PathLike
@@ -15,13 +15,14 @@ import pyarrow as pa
 
 from viewlet.compiler.script import compile_script
 from viewlet.compiler.strategy import StrategyName
-from viewlet.database import DEFAULT_ENGINE, ENGINES, WORTH_WAITING, Database, EngineName
+from viewlet.database import DEFAULT_ENGINE, ENGINES, Database, EngineName
 from viewlet.durable.beside import Beside
 from viewlet.durable.directory import Directory
 from viewlet.engines.native.bridge import SpoiledError
 from viewlet.engines.native.engine import NativeEngine, compile_program
 from viewlet.errors import Error, StorageError
 from viewlet.ledger import CHUNK, Blob, Ledger, stored_blobs, table_blobs
+from viewlet.listening import WORTH_WAITING
 from viewlet.program.kinds import Unfit
 from viewlet.program.trigger import Program
 from viewlet.recovery import Functions, Replay
@@ -78,20 +79,8 @@ class StoredDatabase(Database):
         super().execute(script)
         self._tidy()
 
-    def insert(self, relation: str, rows: Any) -> None:
-        super().insert(relation, rows)
-        self._tidy()
-
-    def delete(self, relation: str, rows: Any) -> None:
-        super().delete(relation, rows)
-        self._tidy()
-
-    def upsert(self, relation: str, rows: Any) -> None:
-        super().upsert(relation, rows)
-        self._tidy()
-
-    def apply(self, events: Any) -> None:
-        super().apply(events)
+    def _do(self, update: Callable[[Session, Any], None], data: Any) -> None:
+        super()._do(update, data)
         self._tidy()
 
     def tick(self, moment: dt.datetime | None = None) -> None:
@@ -122,7 +111,7 @@ class StoredDatabase(Database):
                 self._beside = self._ledger.snapshot_beside()
         except StorageError as error:
             self._least = 2 * max(self._least, self._ledger.size)
-            warnings.warn(f"no snapshot was made, and the log goes on: {error}", stacklevel=4)
+            warnings.warn(f"no snapshot was made, and the log goes on: {error}", stacklevel=6)  # that of an insert
 
     def _judge(self, beside: Beside) -> None:
         """Where it failed, the next one is written by this process, between two calls."""

@@ -5,23 +5,21 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, Protocol, TypeVar
+from weakref import WeakSet
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from viewlet import arrow
-from viewlet.changes import Subscriptions
 from viewlet.dml import as_arrow
 from viewlet.engines.base import Engine
-from viewlet.engines.native.bridge import NativeState, Report
 from viewlet.engines.native.engine import NativeEngine
 from viewlet.errors import Error
 from viewlet.ledger import CHUNK
 from viewlet.program.trigger import Program
 from viewlet.readable import Readable
 from viewlet.schema import Relation
-from viewlet.session import NESTED, NativeSession, Session
-from viewlet.tiers import NativeBuild
+from viewlet.session import Session, Ways
 from viewlet.turn import Turn
 
 T = TypeVar("T")
@@ -32,8 +30,10 @@ class Owner(Protocol):
 
     _turn: Turn
     _session: Session | None
-    _build: NativeBuild | None
-    _subscriptions: Subscriptions
+    _straight_in: Session | None
+    _inserts: Ways
+    _deletes: Ways
+    _handles: WeakSet[Table]
 
     @property
     def program(self) -> Program: ...
@@ -41,6 +41,7 @@ class Owner(Protocol):
     def delete(self, relation: str, rows: Any) -> None: ...
     def upsert(self, relation: str, rows: Any) -> None: ...
     def _fresh(self) -> Session: ...
+    def _go_straight(self) -> None: ...
 
 
 class Table(Readable):
@@ -52,13 +53,8 @@ class Table(Readable):
     """
 
     def __init__(self, database: Owner, name: str) -> None:
-        self._database, self._turn, self._subscriptions = database, database._turn, database._subscriptions
-        self.name = name
-        self._session: NativeSession | None = None
-        self._state: NativeState
-        self._calls: Mapping[int, Callable[[object], Report]] = {}  # of that session, for a single row
-        self._free, self._line = self._turn.free, self._turn.line
-        self._turn.hurried.add(Table._one.__code__)
+        self._database, self.name = database, name
+        self._go_straight()
 
     @property
     def _relation(self) -> Relation:
@@ -76,54 +72,33 @@ class Table(Readable):
 
     def insert(self, rows: Any) -> None:
         """Insert one row or many; see :meth:`Database.insert`. For a single tuple this is the fastest call."""
-        if type(rows) is not tuple or not self._one(rows, 1):
-            self._database.insert(self.name, rows)
+        self._database.insert(self.name, rows)
+        if "insert" not in self.__dict__:
+            self._go_straight()
 
     def delete(self, rows: Any) -> None:
         """Delete one row or many; see :meth:`Database.delete`."""
-        if type(rows) is not tuple or not self._one(rows, -1):
-            self._database.delete(self.name, rows)
+        self._database.delete(self.name, rows)
+        if "delete" not in self.__dict__:
+            self._go_straight()
 
     def upsert(self, rows: Any) -> None:
         """Insert rows in place of those that have the same PRIMARY KEY; see :meth:`Database.upsert`."""
         self._database.upsert(self.name, rows)
 
-    def _one(self, row: tuple[Any, ...], times: int) -> bool:
-        """A single row where nobody listens, by machine code; False, and nothing done, for all others."""
-        if self._subscriptions.anybody or not row or type(row[0]) in NESTED:
-            return False
-        free, database = self._free, self._database
-        try:
-            free.pop()
-        except IndexError:
-            self._turn.wait(writes=True)
-        except KeyboardInterrupt:
-            self._turn.mend()
-            raise
-        try:
-            if database._session is not self._session:
-                self._bind()
-            if database._build is not None or self._subscriptions.anybody or not self._calls:
-                return False
-            report = self._calls[times](row)
-            if report or self._state.journal is not None:
-                self._heed(report, row, times)
-        finally:
-            free.append(None)
-            if self._line:
-                self._turn.call_next()
-        return True
+    def _go_straight(self) -> None:
+        """Where rows can go straight in, these two methods are calls into machine code until :meth:`let_go`."""
+        database = self._database
+        if database._straight_in is not database._session:
+            database._go_straight()
+        if self.name in database._inserts:
+            vars(self).update(insert=database._inserts[self.name], delete=database._deletes[self.name])
+            database._handles.add(self)
 
-    def _bind(self) -> None:
-        """To the session of now."""
-        session = self._database._session
-        self._session, self._calls = None, {}
-        if isinstance(session, NativeSession):
-            self._session, self._calls, self._state = session, session.bound(self.name), session.engine.state
-
-    def _heed(self, report: Report, row: tuple[Any, ...], times: int) -> None:
-        assert self._session is not None
-        self._session.heed(report, self.name, times, row)
+    def let_go(self) -> None:
+        """Those calls are of a session that is no more."""
+        for name in ("insert", "delete"):
+            vars(self).pop(name, None)
 
     # -- rows ----------------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any
+from weakref import WeakSet
 
 from viewlet import arrow
 from viewlet.asking import Answer, Question, Stored
@@ -15,7 +16,7 @@ from viewlet.handles import Listing, Table, missing, stored_rows
 from viewlet.program.trigger import Program, ResultColumn
 from viewlet.readable import html_row
 from viewlet.schema import CLOCK, Column
-from viewlet.session import Session
+from viewlet.session import Session, Ways
 from viewlet.sql.translate import Translation
 from viewlet.tiers import NativeBuild
 from viewlet.turn import Turn
@@ -30,6 +31,10 @@ class Inventory:
     _build: NativeBuild | None
     _subscriptions: Subscriptions
     _translation: Translation
+    _straight_in: Session | None
+    _inserts: Ways
+    _deletes: Ways
+    _handles: WeakSet[Table]
 
     @property
     @abstractmethod
@@ -44,6 +49,8 @@ class Inventory:
     def upsert(self, relation: str, rows: Any) -> None: ...
     @abstractmethod
     def _fresh(self) -> Session: ...
+    @abstractmethod
+    def _go_straight(self) -> None: ...
 
     # -- any question --------------------------------------------------------------------------------------------------
 

@@ -1,18 +1,27 @@
-"""The part of a database that others listen to: who is told what changed, and by which program."""
+"""The part of a database that rows go into, and that others listen to: who is told what changed."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
+import pyarrow as pa
+
+from viewlet import arrow
+from viewlet.boundary import WildError
 from viewlet.changes import Change, Row
+from viewlet.engines.native.bridge import Guard, Way
 from viewlet.engines.native.engine import NativeEngine
 from viewlet.errors import Error
 from viewlet.inventory import Inventory
 from viewlet.program.trigger import Result
 from viewlet.session import NativeSession, Session
 from viewlet.tiers import WORTH_HANDING_OVER
+
+WORTH_WAITING = 100_000  # rows that take generated Python about as long as a compiler run
 
 
 class Listening(Inventory):
@@ -87,3 +96,125 @@ class Listening(Inventory):
             raise Error(f"{name} is {hint}")
         there = ", ".join(result.name for result in results) or "none"
         raise Error(f"there is no view {name}; there are: {there}")
+
+
+class Updating(Listening):
+    """Single rows go straight to machine code by one call. It falls back on the way of all others."""
+
+    _updating: bool
+    _schemas: arrow.Schemas
+
+    def insert(self, relation: str, rows: Any) -> None:
+        """Insert one row or many into a stream or table. The views over it are fresh when this returns.
+
+        One row is a tuple in the order of the columns, or a dict. Many rows are a list of those, an Arrow table, batch
+        or reader, a pandas or polars frame, or anything with ``__arrow_c_stream__``. A row that does not fit raises
+        :class:`DataError`, and no row of the call is inserted.
+        """
+        way = self._inserts.get(relation) if type(rows) is tuple else None
+        if way is None:
+            self._update(relation, 1, rows)
+        else:
+            way(rows)
+
+    def delete(self, relation: str, rows: Any) -> None:
+        """Delete one row or many, given in the same forms as to :meth:`insert`.
+
+        A row that is not there raises a :class:`DataError` that names it, and no row of the call is deleted. Of equal
+        rows one goes.
+        """
+        way = self._deletes.get(relation) if type(rows) is tuple else None
+        if way is None:
+            self._update(relation, -1, rows)
+        else:
+            way(rows)
+
+    def upsert(self, relation: str, rows: Any) -> None:
+        """Insert rows, given as to :meth:`insert`, in place of those that have the same PRIMARY KEY.
+
+        Of several rows with one key the last one stays. All of it is one update: the views never show a key without
+        its row. A stream or table without a PRIMARY KEY raises :class:`DataError`.
+        """
+        rows = self._settled(relation, rows)
+        self._do(lambda session, rows: session.upsert(relation, rows), rows)
+
+    def apply(self, events: Any) -> None:
+        """Apply an ordered mix of inserts and deletes, all or none.
+
+        ``events`` is an iterable of ``(op, relation, row)``. ``op`` is ``"+"``, ``"-"``, or an integer that says how
+        often the row comes (negative: goes). It may also be one Arrow table with the columns ``op``, ``relation`` and a
+        struct column for each relation.
+        """
+        self._do(lambda session, events: session.apply(events), arrow.settled(events, "events"))
+
+    def _update(self, relation: str, times: int, rows: Any) -> None:
+        """Insert rows, or delete them, in any form."""
+        if type(rows) is not tuple:
+            rows = self._settled(relation, rows)
+        if self._straight_in is not self._session:
+            self._go_straight()
+        self._do(lambda session, rows: session.change(relation, rows, times), rows)
+
+    def _settled(self, relation: str, rows: Any) -> Any:
+        """Before the turn begins: code that makes the rows may itself ask the database."""
+        if type(rows) is pa.RecordBatch and self._schemas.know(self._running.relation(relation), rows.schema):
+            return rows
+        data = arrow.settled(rows, relation)
+        is_columns = isinstance(data, (pa.Table, pa.RecordBatch))
+        return self._schemas.fitted(data, self._running.relation(relation)) if is_columns else data
+
+    # -- one turn ------------------------------------------------------------------------------------------------------
+
+    def _do(self, update: Callable[[Session, Any], None], data: Any) -> None:
+        self._turn.write(self._meanwhile, update, data)
+
+    def _meanwhile(self, update: Callable[[Session, Any], None], data: Any) -> None:
+        """While the native program is compiled, an update that is large, or has NaN or infinities, waits for it."""
+        build = self._build
+        if build is None:
+            return update(self._running, data)
+        if _length(data) >= WORTH_WAITING:
+            build.wait()
+        try:
+            self._alone(update, self._fresh(), data)
+        except WildError:
+            build.wait()
+            if not self._fresh().engine.takes_wild:
+                raise
+            self._alone(update, self._running, data)
+
+    def _alone(self, update: Callable[[Session, Any], None], session: Session, data: Any) -> None:
+        """The engine stays the same for the whole of an update."""
+        self._updating = True
+        try:
+            update(session, data)
+        finally:
+            self._updating = False
+
+    # -- single rows ---------------------------------------------------------------------------------------------------
+
+    def _go_straight(self) -> None:
+        """The calls for single rows of the session of now, for the database and its handles."""
+        session = self._session
+        self._let_go()
+        self._straight_in = session
+        if isinstance(session, NativeSession):
+            nobody: Guard = (self._subscriptions, "anybody", False)
+            guards = ((self, "_session", session), (self, "_build", None), nobody)
+            self._inserts, self._deletes = (
+                session.straight(times, guards, self._turn, self._otherwise(times)) for times in (1, -1)
+            )
+
+    def _otherwise(self, times: int) -> Callable[[str], Way]:
+        return lambda name: partial(self._update, name, times)
+
+    def _let_go(self) -> None:
+        """Of the session before: nothing may keep its rows."""
+        self._straight_in, self._inserts, self._deletes = None, {}, {}
+        for handle in self._handles:
+            handle.let_go()
+        self._handles.clear()
+
+
+def _length(data: Any) -> int:
+    return len(data) if hasattr(data, "__len__") else 0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 from viewlet import arrow
@@ -12,7 +13,7 @@ from viewlet.changes import Change, Look, Subscriptions
 from viewlet.door import doors, widened_events
 from viewlet.engines.base import Engine
 from viewlet.engines.exact.python.engine import PythonEngine
-from viewlet.engines.native.bridge import ArrowRows, Point, Report, SpoiledError
+from viewlet.engines.native.bridge import ArrowRows, Guard, Point, Report, SpoiledError, Way
 from viewlet.engines.native.engine import Compiled, NativeEngine
 from viewlet.errors import DataError, Error, OutOfRangeError, at_row, in_short
 from viewlet.keys import Event, Given, Keys
@@ -21,8 +22,9 @@ from viewlet.program.encoding import Row, Stored
 from viewlet.program.trigger import Program
 from viewlet.schema import CLOCK, Relation
 from viewlet.told import Teller
+from viewlet.turn import Turn
 
-NESTED = (tuple, list, dict)  # what rows are, and cells are not
+Ways = Mapping[str, Way]  # of a single row, by stream
 Tables = Mapping[str, Mapping[Row, int]]
 Start = Callable[[Program, Tables], Engine]
 Counts = dict[tuple[str, Row], int]
@@ -283,23 +285,15 @@ class NativeSession(Session):
         del self._start  # it would hold on to the engine before
         self._point: Point | None = None  # before the update
         self._tellers: dict[str, Teller] = {}
-        self._one = self.engine.state.one
         plain = (r.name for r in relations if not r.static and not r.derived and r.name != CLOCK.name)
         self._streams = frozenset(name for name in plain if name not in self.keys)
         self._keyed = frozenset(r.name for r in relations if not r.static and r.name in self.keys)
 
     def change(self, name: str, data: Any, times: int) -> None:
-        if type(data) is tuple and data and type(data[0]) not in NESTED and name in self._streams:
-            if self._subscriptions.anybody:
-                return self._change_one(name, data, times)
-            try:  # as there, without another call: this is the way of every single event
-                return self._one(name, times, data)
-            except SpoiledError as error:
-                self.engine.recover(error)
         if name in self.doors:
             data = self.doors[name].widened(data)
         if name in self._keyed and type(data) is tuple and self._change_one_keyed(name, data, times):
-            return None
+            return
         if self.relation(name).static or name in self.keys:
             self._change_checked(name, data, times)
         elif is_one_row(data):
@@ -307,12 +301,17 @@ class NativeSession(Session):
         elif not arrow.is_arrow(data) or not self._change_batch(name, data, times):
             self._change_many(name, rows_of(data, name), times)
 
-    def bound(self, name: str) -> Mapping[int, Callable[[object], Report]]:
-        """By how often a row comes: the call for a single row where nobody listens, if rows go straight in."""
+    def straight(self, times: int, guards: Sequence[Guard], turn: Turn, otherwise: Callable[[str], Way]) -> Ways:
+        """By stream: the call for a single row, where nothing is done to rows before they reach the program."""
         state = self.engine.state
-        return {times: state.bound(name, times) for times in (1, -1)} if name in self._streams else {}
+        return {
+            name: state.straight(
+                name, times, guards, turn.free, otherwise(name), partial(self._heed, name, times), turn.call_next
+            )
+            for name in self._streams
+        }
 
-    def heed(self, report: Report, name: str, times: int, row: object) -> None:
+    def _heed(self, name: str, times: int, report: Report, row: object) -> None:
         """What such a call reported."""
         try:
             self.engine.state.heed_one(report, name, times, row)

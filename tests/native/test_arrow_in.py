@@ -60,6 +60,16 @@ def test_a_slice_is_its_rows(shop: NativeState) -> None:
     assert content(shop) == by_rows((ROWS * 2)[2:7])
 
 
+def test_a_batch_of_many_blocks_is_its_rows(shop: NativeState) -> None:
+    """Columns are decoded some hundred rows at a time, but for one with a dictionary."""
+    rows = [(i, ROWS[i % 5][1], *ROWS[i % 2][2:]) for i in range(1300)]
+    assert shop.arrow_rows("orders", 1, orders(rows, customer=pa.dictionary(pa.int8(), pa.string())).slice(1))
+    assert content(shop) == by_rows(rows[1:])
+    places = [*range(1299, 500, -1), *range(1, 501)]
+    assert shop.arrow_rows("orders", -1, orders(rows).take(pa.array(places)))
+    assert content(shop) == []
+
+
 @pytest.mark.parametrize("size", [0, 1, 9])
 def test_sliced_structs(shop: NativeState, size: int) -> None:
     struct = pa.StructArray.from_arrays(orders(ROWS * 3).columns, NAMES)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import gc
 import math
 from collections.abc import Iterator
 from decimal import Decimal
+from types import BuiltinFunctionType
 from typing import Any
 from uuid import UUID
+from weakref import ref
 
 import duckdb
 import pyarrow as pa
@@ -278,6 +281,8 @@ def test_single_rows_by_a_handle_are_as_safe_as_by_the_database() -> None:
         db.execute("CREATE STREAM s (k BIGINT, x DOUBLE); CREATE MATERIALIZED VIEW v AS SELECT sum(k) AS k FROM s")
         s, total = db.stream("s"), db.view("v")
         s.insert((1, 1.0))
+        first = s.insert
+        assert isinstance(first, BuiltinFunctionType)
         s.insert(((2, 2.0), (3, 3.0)))
         s.delete((2, 2.0))
         assert (total.rows(), len(s)) == ([(4,)], 2)
@@ -295,10 +300,24 @@ def test_single_rows_by_a_handle_are_as_safe_as_by_the_database() -> None:
         assert list(changes) == [(-1, (4,)), (1, (9,))]
         changes.close()
         db.execute("CREATE MATERIALIZED VIEW more AS SELECT count(*) AS n FROM s")
-        s.insert((-9, 0.0))
-        assert (total.rows(), db.view("more").rows(), db.verify("more")) == ([(0,)], [(4,)], [])
+        s.insert((-10, 0.0))
+        assert s.insert != first
+        first((1, 0.0))  # of another session, and still right
+        assert (total.rows(), db.view("more").rows(), db.verify("more")) == ([(0,)], [(5,)], [])
     with pytest.raises(Error, match="the database is closed"):
         s.insert((1, 1.0))
+
+
+@pytest.mark.skipif(find_compiler() is None, reason="no C++ compiler")
+def test_a_database_that_nobody_has_is_gone() -> None:
+    """The calls for single rows refer to it, and it to them."""
+    db = viewlet.connect(wait_native=True)
+    db.execute("CREATE STREAM s (k BIGINT, x DOUBLE); CREATE MATERIALIZED VIEW v AS SELECT sum(k) AS k FROM s")
+    db.stream("s").insert((1, 1.0))
+    engine = ref(db.engine)
+    del db
+    gc.collect()
+    assert engine() is None
 
 
 def test_names_that_are_not_there(db: Database) -> None:

@@ -300,3 +300,18 @@ def test_what_is_missing_in_a_row_of_a_frame_is_null(db: Database) -> None:
     assert (column(db, "day"), column(db, "n")) == ([DAY, None], [None, 3])
     with pytest.raises(DataError, match=r"r\.id, row 0: NULL in a NOT NULL column"):
         db.insert("r", {"id": pandas.NA})
+
+
+def test_a_batch_is_looked_at_though_one_before_it_went_in_as_it_is() -> None:
+    """What is remembered of batches is their schema, as long as the stream is the same."""
+    with viewlet.connect(engine="python") as db:
+        db.execute("CREATE STREAM s (k BIGINT, x DOUBLE)")
+        whole, real = pa.record_batch({"k": [1], "x": [1.5]}), pa.record_batch({"k": [2.0], "x": [1.5]})
+        for batch in (whole, whole, real, whole):
+            db.insert("s", batch)
+        with pytest.raises(DataError, match="two columns of this name"):
+            db.insert("s", pa.RecordBatch.from_arrays([whole["k"], whole["k"]], ["k", "k"]))
+        assert sorted(db.table("s").rows()) == [(1, 1.5)] * 3 + [(2, 1.5)]
+        db.execute("DROP STREAM s; CREATE STREAM s (k BIGINT, x BIGINT)")
+        with pytest.raises(DataError, match="no integer"):
+            db.insert("s", whole)

@@ -23,6 +23,8 @@ Report = tuple[Any, ...] | bool | None  # what went wrong; True: done, and there
 Capsule = Any  # a PyCapsule of the Arrow C data interface
 Shown = tuple[Capsule, Capsule] | None  # of rows: None where Arrow cannot hold one
 ArrowChange = Callable[[Capsule, Capsule], Report | str]
+Guard = tuple[object, str, object]  # an object, an attribute of it, and its value
+Way = Callable[[Any], None]  # of a row
 Point = tuple[Journal, int]  # so many updates
 Again = Callable[[], tuple[Callable[[], object], int]]  # what does an update once more, and how many rows it has
 Pairs = Sequence[tuple[int, int]]  # numbers of relations, maps or views: those of the state itself first
@@ -36,6 +38,9 @@ class Module(Protocol):
     def create(self, convert: Convert, keep_tables: bool) -> object: ...
     def names(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]: ...
     def one(self, state: object, relation: int, times: int, row: object) -> Report: ...
+    def straight(
+        self, state: object, relation: int, times: int, guards: tuple[Guard, ...], free: list[None], *ways: Any
+    ) -> Way: ...
     def many(self, state: object, relation: int, times: int, rows: Sequence[object]) -> Report: ...
     def many_shown(
         self, state: object, relation: int, times: int, rows: Sequence[object], columns: int
@@ -157,9 +162,22 @@ class NativeState:
         if report or self.journal is not None:
             self.heed_one(report, relation, times, row)
 
-    def bound(self, relation: str, times: int) -> Callable[[object], Report]:
-        """:meth:`one` without what it looks up each time. Its report, or a journal, is for :meth:`heed_one`."""
-        return partial(self._module.one, self._state, self._relations[relation], times)
+    def straight(
+        self,
+        relation: str,
+        times: int,
+        guards: Sequence[Guard],
+        free: list[None],
+        otherwise: Way,
+        heed: Callable[[Report, object], None],
+        pass_on: Callable[[], None],
+    ) -> Way:
+        """:meth:`one` as one call, while each guard is what it was, and ``free`` has the token of who may be inside.
+
+        Else the row goes ``otherwise``. The token is taken for ``heed``, and ``pass_on`` follows when it is back.
+        """
+        parts = (self._relations[relation], times, (*guards, (self, "journal", None)))
+        return self._module.straight(self._state, *parts, free, otherwise, heed, pass_on)
 
     def heed_one(self, report: Report, relation: str, times: int, row: object) -> None:
         self._heed(report, lambda number: (relation, row), lambda: self._rows_again(relation, times, [row]))

@@ -4,6 +4,7 @@
 #include "handover.hpp"
 #include "snapshot.hpp"
 #include "stored.hpp"
+#include "straight.hpp"
 
 namespace viewlet {
 
@@ -73,6 +74,7 @@ inline PyObject* create(PyObject*, Arguments arguments, Py_ssize_t count) {
 inline PyMethodDef METHODS[] = {
     {"create", create, METH_FASTCALL, nullptr},
     {"one", one, METH_FASTCALL, nullptr},
+    {"straight", straight, METH_FASTCALL, nullptr},
     {"many", many, METH_FASTCALL, nullptr},
     {"events", events, METH_FASTCALL, nullptr},
     {"arrow_rows", arrow_rows, METH_FASTCALL, nullptr},

@@ -48,6 +48,8 @@ PyObject* PyErr_SetFromErrno(PyObject*);
 PyObject* PyErr_Occurred();
 int PyErr_ExceptionMatches(PyObject*);
 void PyErr_Clear();
+void PyErr_Fetch(PyObject**, PyObject**, PyObject**);
+void PyErr_Restore(PyObject*, PyObject*, PyObject*);
 
 PyObject* PyImport_ImportModule(const char*);
 PyObject* PyObject_GetAttr(PyObject*, PyObject*);
@@ -83,6 +85,8 @@ PyObject* PyList_New(Py_ssize_t);
 Py_ssize_t PyList_Size(PyObject*);
 PyObject* PyList_GetItem(PyObject*, Py_ssize_t);
 int PyList_Append(PyObject*, PyObject*);
+int PyList_SetSlice(PyObject*, Py_ssize_t, Py_ssize_t, PyObject*);
+PyObject* PyCFunction_NewEx(PyMethodDef*, PyObject*, PyObject*);
 
 PyObject* PyCapsule_New(void*, const char*, void (*)(PyObject*));
 void* PyCapsule_GetPointer(PyObject*, const char*);
@@ -90,7 +94,7 @@ void* PyCapsule_GetPointer(PyObject*, const char*);
 
 namespace viewlet {
 
-inline constexpr int METH_FASTCALL = 0x80;
+inline constexpr int METH_FASTCALL = 0x80, METH_O = 0x8;
 inline constexpr int PYTHON_ABI = 3;
 
 inline PyObject* none() {
