@@ -54,6 +54,7 @@ class Fake:
 
     def __init__(self, views: Mapping[str, Window], batches: list[Progress], is_endless: bool = False) -> None:
         self.views, self._batches, self.is_endless, self.stop = views, batches, is_endless, Stop()
+        self.look_share = 0.1
 
     def batches(self) -> Iterator[Progress]:
         yield from self._batches
@@ -224,6 +225,35 @@ def test_rows_keep_their_places(db: viewlet.Database) -> None:
     assert [row[0] for row in window(db, "by_name").look().rows] == ["n10", "n2", "n9", None]
     assert [row[0] for row in window(db, "top").look().rows] == [10, 9, None, 2], "those of ORDER BY"
     assert [row[1] for row in window(db, "wide").look().rows] == [10, 2, 9, None]
+
+
+def test_looks_are_due_after_batches_and_take_their_share(
+    db: viewlet.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the first batch there is nothing new to see, unless a job may wait for ever."""
+    run = Fake({}, [])
+    shown = Screen(run, Console(file=StringIO()), "job.sql")
+    pauses: list[float] = []
+    looks: list[int] = []
+
+    def look() -> float:
+        looks.append(len(pauses))
+        return 1.0
+
+    def is_over(pause: float) -> bool:
+        pauses.append(pause)
+        if len(pauses) == 3:
+            shown.last = Progress(1, 2, 3, 0.1, "native")
+        return len(pauses) == 6
+
+    monkeypatch.setattr(shown, "_look", look)
+    shown._watch(is_over)
+    assert (looks, pauses) == ([3], [0.25, 0.25, 0.25, 10.0, 0.25, 0.25])
+    run.is_endless, shown.last = True, None
+    pauses.clear()
+    looks.clear()
+    shown._watch(is_over)
+    assert looks == [1, 3]
 
 
 # -- rate and time -----------------------------------------------------------------------------------------------------

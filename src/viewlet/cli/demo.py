@@ -15,7 +15,7 @@ from viewlet.cli.screen import Screen, first_rows
 from viewlet.compiler.strategy import StrategyName
 from viewlet.database import Database
 from viewlet.directory import connect
-from viewlet.jobs.run import Progress, Stop
+from viewlet.jobs.run import LOOK_SHARE, Progress, Stop
 from viewlet.looking import Window, window
 from viewlet.loops.cost_class import program_cost_class
 from viewlet.workloads.queries import FINANCE, PAPER_QUERIES
@@ -81,6 +81,7 @@ class _Demo:
     views: Mapping[str, Window] = field(init=False)
     stop: Stop = field(default_factory=Stop)
     is_endless: bool = False
+    look_share: float = LOOK_SHARE
 
     def __post_init__(self) -> None:
         self.db = connect(strategy=self.strategy)

@@ -23,7 +23,6 @@ from viewlet.looking import Window
 from viewlet.shown import column_texts
 
 PAINT_EVERY = 0.25  # seconds
-LOOK_SHARE = 0.1  # of the time: where a look takes long, as on Spark, there are fewer
 RECENT = 3.0  # seconds, of which the rate is that of now
 IDLE = 1.0  # seconds without a batch, after which a job that reads on waits
 SHOWN_ROWS = 3  # on a line
@@ -106,8 +105,9 @@ class Screen:
         looked_at, pause = -1, 0.0
         while not is_over(max(pause, PAINT_EVERY)):
             batches = self.last.batches if self.last else 0
-            pause = self._look() / LOOK_SHARE if batches != looked_at else 0.0
-            looked_at = batches
+            is_due = batches != looked_at and (batches > 0 or self.run.is_endless)
+            pause = self._look() / self.run.look_share if is_due else 0.0
+            looked_at = batches if is_due else looked_at
 
     def _look(self) -> float:
         """How long it took."""

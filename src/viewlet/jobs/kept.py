@@ -19,7 +19,7 @@ from viewlet.jobs import local
 from viewlet.jobs.file import OP, unreadable, with_op
 from viewlet.jobs.growing import next_piece
 from viewlet.jobs.position import Position, begun, with_positions
-from viewlet.jobs.run import Options, Progress, Stop, given_relations
+from viewlet.jobs.run import LOOK_SHARE, Options, Progress, Stop, given_relations
 from viewlet.jobs.source import Files, OrderBook, Source, Tpch, sources_of
 from viewlet.jobs.verify import Row
 from viewlet.looking import Window, window
@@ -46,7 +46,7 @@ class KeptRun:
         self._relations = given_relations(translation)
         self._sources = sources_of(self._relations)
         self._named = tuple(relation.name for relation in translation.script.relations)
-        self.is_endless, self.stop = watch, Stop()
+        self.is_endless, self.look_share, self.stop = watch, LOOK_SHARE, Stop()
         self._seen: dict[str, tuple[int, int]] = {}  # by file, its size and time when it had no more rows
         self._db = connect(directory, strategy=options.strategy, dialect=options.dialect, wait_native=True)
         try:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 POLL = 0.1  # seconds
 STDERR = 2
+LOOK_SHARE = 0.1
+LOOK_SHARE_BESIDE = 0.5  # where batches are done elsewhere
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,8 @@ class Batches(Protocol):
     views: Mapping[str, Window]
     stop: Stop
     is_endless: bool
+    look_share: float
+    """Of the time, that looks at the views may take: in this process batches wait for them."""
 
     def batches(self) -> Iterator[Progress]: ...
 
@@ -123,7 +127,7 @@ class LocalRun:
         self.stop = Stop()
         self._relations = given_relations(translation)
         self._sources = sources_of(self._relations)
-        self.is_endless = False
+        self.is_endless, self.look_share = False, LOOK_SHARE
         self._db: Database = connect(strategy=options.strategy, dialect=options.dialect, wait_native=True)
         self._db.execute(script)
         self.views: Mapping[str, Window] = {
@@ -167,7 +171,7 @@ class SparkRun:
         translated = translate(script, options.dialect)
         sources = sources_of(translated.relations)
         self.stop = Stop()
-        self.is_endless = False
+        self.is_endless, self.look_share = False, LOOK_SHARE_BESIDE
         self.views: Mapping[str, Window] = {
             r.name: Window(Shape.of(r), partial(self._first_rows, r.name)) for r in translated.results
         }
