@@ -38,6 +38,12 @@ def deal_engines(start: int) -> list[tuple[str, str]]:
     return [(ENGINES[(start + number) % len(ENGINES)], strategy) for number, strategy in enumerate(STRATEGIES)]
 
 
+def chosen_contestants(start: int, soaking: bool) -> Sequence[tuple[str, str]]:
+    """Both engines that users have by default, and every strategy in turn; all pairs where there is time for them."""
+    usual = [("native", "optimized"), ("python", "optimized")]
+    return CONTESTANTS if soaking else list(dict.fromkeys([*usual, *deal_engines(start)]))
+
+
 @contextlib.contextmanager
 def compiled_as_users_have_it() -> Iterator[None]:
     """With optimisation, which the compiler of the tests leaves out: see ``tests/quick-c++``."""

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import viewlet
-from tests.engines.conformance import CONTESTANTS, WAYS, Case, agree, cut, deal_engines, opened_natively
+from tests.engines.conformance import CONTESTANTS, WAYS, Case, agree, chosen_contestants, cut, opened_natively
 from tests.oracle.oracle import DuckOracle, Row, difference
 from viewlet.compilation import Dialect
 from viewlet.workloads.streams import Event
@@ -115,14 +115,14 @@ def test_the_stream_has_what_it_should() -> None:
 @pytest.mark.parametrize("dialect", ["sql", "paper"])
 def test_extremes_at_the_top_equal_the_referee_s(dialect: Dialect, soaking: bool) -> None:
     at_top = case(AT_TOP, {"sql": 1, "paper": 2}[dialect], 150, dialect)
-    for watch in agree(at_top, CONTESTANTS if dialect == "sql" or soaking else deal_engines(0)).values():
+    for watch in agree(at_top, chosen_contestants(len(dialect), soaking)).values():
         watch.check()
 
 
 @pytest.mark.parametrize("dialect", ["sql", "paper"])
 def test_nested_extremes_equal_the_referee_s(dialect: Dialect, soaking: bool) -> None:
     nested = case(NESTED, {"sql": 3, "paper": 4}[dialect], 100, dialect)
-    for watch in agree(nested, CONTESTANTS if dialect == "sql" or soaking else deal_engines(1)).values():
+    for watch in agree(nested, chosen_contestants(len(dialect) + 1, soaking)).values():
         watch.check()
 
 
