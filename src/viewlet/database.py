@@ -39,17 +39,15 @@ from viewlet.program.trigger import Program
 from viewlet.schema import Relation
 from viewlet.session import NativeSession, Session, Start, Tables, finite_row
 from viewlet.sql.define import Changed, Step
-from viewlet.sql.source import script_text
+from viewlet.sql.source import before_the_next, script_text
 from viewlet.sql.translate import Translation, nothing
+from viewlet.stats import Counting
 from viewlet.tiers import WORTH_HANDING_OVER, NativeBuild
 from viewlet.turn import Turn
 from viewlet.view import View, weights
 
 if TYPE_CHECKING:
     from viewlet.explain import Explanation
-
-BETWEEN_SCRIPTS = "\n;\n"
-
 
 EngineName = Literal["native", "python", "interpreter"]
 ENGINES: dict[EngineName, Start] = {
@@ -88,6 +86,7 @@ class Database(Clock):
         self._build: NativeBuild | None = None
         self._updating = False
         self._bench, self._schemas, self._handles = Workbench(), Schemas(), WeakSet()
+        self._counting = Counting()
         self._let_go()
         self._session: Session | None = Session(
             compile_script(self._translation.script, strategy), self._start, {}, self._subscriptions
@@ -101,8 +100,10 @@ class Database(Clock):
         These are CREATE, DROP and ALTER … RENAME, and INSERT, UPDATE, DELETE and TRUNCATE. A new view starts from the
         rows that its tables hold. A script with an error changes nothing, whichever statement of it is wrong.
         """
+        text = script_text(script)
+        self._warm(text)
         with self._turn.writing():
-            self._execute(script_text(script))
+            self._execute(text)
 
     def _execute(self, script: str) -> None:
         with refusing_depth():
@@ -117,8 +118,7 @@ class Database(Clock):
         session.update(widened_changes(session.doors, events))
 
     def _define(self, script: str) -> None:
-        source = self._translation.script.source
-        before = source + BETWEEN_SCRIPTS if source else ""
+        before = before_the_next(self._translation.script.source)
         try:
             with refusing_depth():
                 translation = self._translation.followed(before + script)
@@ -194,10 +194,6 @@ class Database(Clock):
         after.keys.follow(session.keys)
         self._watched = watched
         return after
-
-    def _watched_in(self, program: Program) -> Watched:
-        """Where somebody listens to one view, the program tells the changes of all: the next needs no other one."""
-        return Watched(tuple(r.name for r in program.results)) if self._subscriptions.listening else UNWATCHED
 
     def _take(self, session: Session, translation: Translation, script: str, changes: list[Event]) -> None:
         """A script that was worked out becomes the database's, once the log has it."""

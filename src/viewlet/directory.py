@@ -6,6 +6,7 @@ import datetime as dt
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from itertools import chain
 from os import PathLike
 from pathlib import Path
@@ -28,6 +29,7 @@ from viewlet.program.trigger import Program
 from viewlet.recovery import Functions, Replay
 from viewlet.schema import Dialect, Relation
 from viewlet.session import Session
+from viewlet.stats import Stats
 from viewlet.turn import BusyError
 
 Durability = Literal["none", "process", "machine"]
@@ -137,6 +139,10 @@ class StoredDatabase(Database):
         with self._turn.writing():
             self._running  # noqa: B018  it must not be closed
             self._ledger.sync()
+
+    def stats(self) -> Stats:
+        log, snapshot = self._ledger.bytes
+        return replace(super().stats(), log=log, snapshot=snapshot)
 
     def close(self) -> None:
         """A snapshot in the making is waited for: else the log of a database that is never open for long would grow."""

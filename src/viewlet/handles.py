@@ -129,10 +129,9 @@ def stored_rows(engine: Engine, relation: Relation) -> pa.Table:
 
 
 def stored_count(engine: Engine, relation: Relation) -> int:
-    batches = _batches(engine, relation)
-    if batches is None:
-        return sum(engine.table(relation.name).values())
-    return sum(pc.sum(batch.field(0)).as_py() for batch in batches)
+    if isinstance(engine, NativeEngine):
+        return engine.state.total(relation.name)
+    return sum(engine.table(relation.name).values())
 
 
 def _batches(engine: Engine, relation: Relation) -> list[pa.StructArray] | None:

@@ -18,6 +18,7 @@ from viewlet.readable import html_row
 from viewlet.schema import CLOCK, Column
 from viewlet.session import Session, Ways
 from viewlet.sql.translate import Translation
+from viewlet.stats import Counting, Stats
 from viewlet.tiers import NativeBuild
 from viewlet.turn import Turn
 from viewlet.view import View
@@ -35,6 +36,7 @@ class Inventory:
     _inserts: Ways
     _deletes: Ways
     _handles: WeakSet[Table]
+    _counting: Counting
 
     @property
     @abstractmethod
@@ -76,6 +78,16 @@ class Inventory:
         rows = view._native()
         table = arrow.table(view._result, view._rows()) if rows is None else rows
         return Stored(table, _other_types(view._result.columns))
+
+    def stats(self) -> Stats:
+        """Say what the database holds: rows and bytes of streams, tables, views, and of the maps behind them.
+
+        ``print(db.stats())`` shows it as a table. Rows a second are those since this was called before.
+        """
+        with self._turn.reading():
+            session = self._fresh()
+            rows = {result.name: self.view(result.name)._count() for result in session.program.results}
+            return self._counting.stats(session.program, session.engine, rows)
 
     # -- names ---------------------------------------------------------------------------------------------------------
 

@@ -189,9 +189,15 @@ class Ledger:
         return Beside(self._directory, number)
 
     @property
+    def bytes(self) -> tuple[int, int]:
+        """Of the logs, and of the snapshot before them."""
+        return self._directory.logged, self._directory.manifest.rows_bytes
+
+    @property
     def outgrown(self) -> bool:
         """Whether the logs are as long as the snapshot before them."""
-        return self._directory.logged >= self._directory.manifest.rows_bytes
+        log, snapshot = self.bytes
+        return log >= snapshot
 
     def sync(self) -> None:
         self._directory.sync()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -13,19 +14,25 @@ import pyarrow as pa
 from viewlet import arrow
 from viewlet.boundary import WildError
 from viewlet.changes import Change, Row
+from viewlet.compiler.script import compile_script
+from viewlet.compiler.strategy import StrategyName
 from viewlet.engines.native.bridge import Guard, Way
+from viewlet.engines.native.emit.watch import UNWATCHED, Watched
 from viewlet.engines.native.engine import NativeEngine
-from viewlet.errors import Error
+from viewlet.errors import Error, refusing_depth
 from viewlet.inventory import Inventory
-from viewlet.program.trigger import Result
+from viewlet.program.trigger import Program, Result
 from viewlet.session import NativeSession, Session
-from viewlet.tiers import WORTH_HANDING_OVER
+from viewlet.sql.source import before_the_next
+from viewlet.tiers import WORTH_HANDING_OVER, warm
 
 WORTH_WAITING = 100_000  # rows that take generated Python about as long as a compiler run
 
 
 class Listening(Inventory):
     """The native program tells what changed. It is compiled for that when the first listener comes."""
+
+    _strategy: StrategyName
 
     @property
     @abstractmethod
@@ -35,8 +42,38 @@ class Listening(Inventory):
 
     def subscribe(self, view: str, callback: Callable[[Change], object]) -> Callable[[], None]:
         """Call back with each ``(weight, row)`` by which a view changes; see :meth:`View.subscribe`."""
+        self._warm_listening()
         with self._turn.reading():
             return self._subscribe(view, callback)
+
+    def _watched_in(self, program: Program) -> Watched:
+        """Where somebody listens to one view, the program tells the changes of all: the next needs no other one."""
+        return Watched(tuple(r.name for r in program.results)) if self._subscriptions.listening else UNWATCHED
+
+    def _warm(self, script: str) -> None:
+        """The compiler's work for a large database, while others go on; what is wrong with the script is told later."""
+        engine = self._large() if self._turn.free else None  # a second writer is refused, and does not wait
+        with suppress(Error, ValueError, ArithmeticError), refusing_depth():
+            if engine is None or self._translation.changes(script) is not None:
+                return
+            before = before_the_next(self._translation.script.source)
+            translation = self._translation.followed(before + script)
+            if not translation.steps:
+                program = compile_script(translation.script, self._strategy)
+                warm(program, self._watched_in(program), engine)
+
+    def _warm_listening(self) -> None:
+        """The program that tells what changes, before anybody waits for it."""
+        engine = self._large()
+        if engine is not None and not engine.watched.results:
+            program = self.program
+            warm(program, Watched(tuple(result.name for result in program.results)), engine)
+
+    def _large(self) -> NativeEngine | None:
+        """The native engine, if it has so many rows that a call waits for the compiler instead of computing again."""
+        with self._turn.reading():
+            engine = self._running.engine
+            return engine if isinstance(engine, NativeEngine) and engine.rows() >= WORTH_HANDING_OVER else None
 
     def _subscribe(
         self, view: str, callback: Callable[[Change], object], gone: Callable[[], None] | None = None

@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from viewlet import arrow
 from viewlet.changes import Subscriptions
-from viewlet.database import BETWEEN_SCRIPTS
 from viewlet.door import with_derived
 from viewlet.duck import is_function
 from viewlet.engines.native.bridge import Cells
@@ -23,6 +22,7 @@ from viewlet.program.encoding import Row
 from viewlet.schema import CLOCK, Dialect, Relation
 from viewlet.session import NativeSession, Tables
 from viewlet.sql.define import Dropped, Moved
+from viewlet.sql.source import before_the_next
 from viewlet.sql.translate import nothing
 
 Functions = Mapping[str, Callable[..., Any]]
@@ -83,10 +83,10 @@ class Replay:
     def _define(self, script: str, functions: Mapping[str, Any]) -> None:
         for name, declared in functions.items():
             self._ask_for(name, declared["parameters"], declared["returns"])
-        source = self.translation.script.source
+        before = before_the_next(self.translation.script.source)
         try:
             with refusing_depth():
-                self.translation = self.translation.followed(source + BETWEEN_SCRIPTS + script if source else script)
+                self.translation = self.translation.followed(before + script)
         except SqlError as error:
             message = "this viewlet does not take a script that was executed in this directory"
             raise Error(f"{message}; the one that wrote it reads it. {error}") from error

@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 
 from viewlet.engines.native.emit.watch import UNWATCHED, Watched
-from viewlet.engines.native.engine import Compiled, compile_program
+from viewlet.engines.native.engine import Compiled, NativeEngine, compile_program
 from viewlet.errors import Error
 from viewlet.program.kinds import Unfit
 from viewlet.program.trigger import Program
@@ -21,6 +22,17 @@ NO_COMPILER = (
 
 
 ON_PYTHON = "views are kept fresh by generated Python, which is slower and just as right"
+
+
+def warm(program: Program, watched: Watched, engine: NativeEngine) -> None:
+    """Let the compiler do its work before the turn of the call that needs it: nobody waits, and the cache has it then.
+
+    Where there is no machine code for the program, that call finds out why.
+    """
+    with suppress(Unfit, Error):
+        compiled = compile_program(program, watched)
+        if compiled is not None:
+            NativeEngine.part_to_fill(compiled, engine)
 
 
 class NativeBuild:

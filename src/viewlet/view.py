@@ -58,6 +58,7 @@ class Owner(Protocol):
     def _subscribe(
         self, view: str, callback: Callable[[Change], object], gone: Callable[[], None]
     ) -> Callable[[], None]: ...
+    def _warm_listening(self) -> None: ...
     def _fresh(self) -> Session: ...
 
 
@@ -196,6 +197,7 @@ class View:
         there, and then every change since: no gap, and nothing twice. ``most`` bounds how many changes may wait.
         """
         changes = Changes(self.name, most)
+        self._database._warm_listening()
         with self._database._turn.reading():
             there = self._weights().items() if snapshot else ()
             subscribe = self._database._subscribe

@@ -22,6 +22,7 @@ from viewlet.compiler.strategy import StrategyName
 from viewlet.database import EngineName
 from viewlet.explain import Explanation
 from viewlet.handles import Listing, Table
+from viewlet.stats import Held, HeldMap, Stats
 
 PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 WIDTH = 100
@@ -36,7 +37,7 @@ A row is a tuple of Python values. A *change* is a pair `(weight, row)`: the wei
 negative for a row that went.
 """
 RETURNED = {
-    "viewlet": (Table, Answer, Listing, Explanation, Finding, Changes),
+    "viewlet": (Table, Answer, Listing, Explanation, Finding, Changes, Stats, Held, HeldMap),
     "viewlet.spark": (),
     "viewlet.spark.sinks": (),
 }

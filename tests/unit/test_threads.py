@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import viewlet
-from viewlet import Database
+from viewlet import Database, listening, tiers
 from viewlet.engines.native.build import find_compiler
 
 NATIVE = pytest.param("native", marks=pytest.mark.skipif(find_compiler() is None, reason="no C++ compiler"))
@@ -212,3 +212,37 @@ def test_a_call_that_raises_ends_its_turn(db: Database) -> None:
     with pytest.raises(viewlet.Error):
         db.view("s").get(nothing=1)
     assert in_a_thread(lambda: db.insert("r", (1, 1))) is None
+
+
+def test_readers_and_writers_go_on_while_a_view_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiler works before the turn begins, for a new view as for the first subscriber."""
+    monkeypatch.setattr(listening, "WORTH_HANDING_OVER", 1)
+    compiles, goes_on, compile_program = threading.Event(), threading.Event(), tiers.compile_program
+
+    def slowly(*of: Any) -> Any:
+        compiles.set()
+        goes_on.wait(20)
+        return compile_program(*of)
+
+    with viewlet.connect(wait_native=True) as database:
+        database.execute("CREATE STREAM r (k BIGINT, v BIGINT)")
+        database.execute("CREATE MATERIALIZED VIEW s AS SELECT k, sum(v) AS v FROM r GROUP BY k")
+        database.insert("r", [(i, i) for i in range(5)])
+        monkeypatch.setattr(tiers, "compile_program", slowly)
+        seen: list[object] = []
+        late = "CREATE MATERIALIZED VIEW c AS SELECT count(*) AS n FROM r"
+        for n, call in enumerate((lambda: database.execute(late), lambda: database.subscribe("s", seen.append))):
+            caller = threading.Thread(target=call)
+            caller.start()
+            assert compiles.wait(5)
+            assert len(database.view("s").rows()) == 5 + n
+            database.insert("r", (10 + n, 1))
+            assert caller.is_alive()
+            goes_on.set()
+            caller.join()
+            compiles.clear()
+            goes_on.clear()
+        assert database.view("c").rows() == [(7,)]
+        database.insert("r", (12, 1))
+        assert seen == [(1, (12, 1))]
+        assert database.tier == "native"

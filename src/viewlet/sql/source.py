@@ -20,6 +20,14 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 _PLAIN = (exp.Binary, exp.Cast, exp.Case, exp.Array, exp.Struct)  # functions to sqlglot that no name is written for
 
 
+BETWEEN_SCRIPTS = "\n;\n"
+
+
+def before_the_next(scripts: str) -> str:
+    """What stands before the next script, in the text of all."""
+    return scripts + BETWEEN_SCRIPTS if scripts else ""
+
+
 def script_text(script: object) -> str:
     """A script as given, without the byte order mark that some editors put in front."""
     if not isinstance(script, str):

@@ -90,7 +90,7 @@ class NativeEngine:
         self.state = NativeState(
             compiled.module, self._program, _cells_or(convert), keep_tables=keep_tables, watched=compiled.watched
         )
-        self._sized: dict[str, str | None] = {}  # by view: see `size`
+        self._sized: dict[str, int | None] = {}  # by view: see `size`
         self._answers, self._digest = Answers(self.state, compiled.watched), compiled.digest
         self._fill(tables)
 
@@ -124,7 +124,7 @@ class NativeEngine:
         if engine.has_wild:
             raise Unfit("the tables hold NaN or infinities")
         plan = handover(compiled, engine._compiled)
-        part = _compiled_part(part_of(compiled.program, plan.missing)) if plan.missing else None
+        part = NativeEngine.part_to_fill(compiled, engine)
         after = NativeEngine(compiled, {}, convert)
         filler = None if part is None else NativeEngine._filler(part, engine)
         after.state.inherit(engine.state if filler is None else filler.state)
@@ -137,6 +137,12 @@ class NativeEngine:
         engine.state.reset()  # what it still has names texts that are not there any more
         after._answers.forget()
         return after
+
+    @staticmethod
+    def part_to_fill(compiled: Compiled, engine: NativeEngine) -> Compiled | None:
+        """The part of a program that fills the maps which an engine does not have."""
+        missing = handover(compiled, engine._compiled).missing
+        return _compiled_part(part_of(compiled.program, missing)) if missing else None
 
     @staticmethod
     def _filler(part: Compiled, engine: NativeEngine) -> NativeEngine:
@@ -336,20 +342,18 @@ class NativeEngine:
     def size(self, view: str) -> int:
         if view not in self._sized:
             self._sized[view] = self._sized_by(view)
-        map_ = self._sized[view]
-        if map_ is None:
-            return self.weigh(view)[0]
-        return next(entries for name, entries, _ in self.memory() if name == map_)
+        place = self._sized[view]
+        return self.weigh(view)[0] if place is None else self.memory()[place][1]
 
-    def _sized_by(self, view: str) -> str | None:
-        """The map that has exactly the entries of a view: the views that share it have none where this one has none."""
-        map_, _ = self._compiled.layout[view]
+    def _sized_by(self, view: str) -> int | None:
+        """The place of the map that has exactly a view's entries: views that share it have none where it has none."""
+        map_, _ = self.layout[view]
         count = self._program.view(view).definition
         for member in map_.members:
             known = member.kind != REAL or member.counted_by is not None  # else a sum of nothing may not be 0
             if not known or not is_within(self._program.view(member.view).definition, count):
                 return None
-        return None if map_.is_single else map_.shown
+        return None if map_.is_single else len(self._program.relations) + self.layout.maps.index(map_)
 
     def weigh(self, view: str) -> tuple[int, int]:
         return self.state.weigh(view)
@@ -406,7 +410,12 @@ class NativeEngine:
     def count(self, relation: str, row: Row) -> int:
         return self.state.count(relation, tuple(row))
 
+    @property
+    def layout(self) -> Layout:
+        return self._compiled.layout
+
     def memory(self) -> tuple[tuple[str, int, int], ...]:
+        """Of each relation, then of each map of the layout, then of what is beside these: name, entries, bytes."""
         return self.state.memory()
 
 

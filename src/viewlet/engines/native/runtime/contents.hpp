@@ -30,6 +30,17 @@ inline PyObject* count_rows(PyObject*, Arguments arguments, Py_ssize_t count) {
     return PyLong_FromLongLong(of->count(call.state->program, row));
 }
 
+// total(state, relation): its rows, each as often as it is there
+inline PyObject* total(PyObject*, Arguments arguments, Py_ssize_t count) {
+    Call call(arguments, count, 2);
+    const RelationInfo* of = call ? call.relation(1) : nullptr;
+    if (!of) return nullptr;
+    i64 rows = 0;
+    of->table->each(call.state->program,
+                    [&](const void*, void* values) { rows += static_cast<Times*>(values)->times; });
+    return PyLong_FromLongLong(rows);
+}
+
 // load(state, relation, canonical rows, times): the base table alone, whatever keep_tables says.
 inline PyObject* load(PyObject*, Arguments arguments, Py_ssize_t count) {
     Call call(arguments, count, 4);

@@ -81,6 +81,7 @@ inline PyMethodDef METHODS[] = {
     {"arrow_events", arrow_events, METH_FASTCALL, nullptr},
     {"updates", updates, METH_FASTCALL, nullptr},
     {"count", count_rows, METH_FASTCALL, nullptr},
+    {"total", total, METH_FASTCALL, nullptr},
     {"table", table, METH_FASTCALL, nullptr},
     {"many_shown", many_shown, METH_FASTCALL, nullptr},
     {"stored", stored, METH_FASTCALL, nullptr},
