@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
 import sys
+import threading
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -21,7 +23,7 @@ from viewlet.compaction import compact
 from viewlet.directory import StoredDatabase
 from viewlet.durable.beside import Beside
 from viewlet.durable.check import check_directory
-from viewlet.durable.directory import read_manifest, read_snapshot
+from viewlet.durable.directory import Directory, read_manifest, read_snapshot
 from viewlet.durable.records import framed, payloads
 from viewlet.errors import CorruptError
 
@@ -153,6 +155,31 @@ def test_a_process_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, h
         db._between = True
         db.insert("s", [(f"row {i}", i) for i in range(200)])
         assert {p.name for p in tmp_path.iterdir()} == {"lock", "manifest.json", "rows-2", "log-2"}
+
+
+@pytest.mark.parametrize("what", ["no thread", "no file"])
+def test_a_snapshot_that_cannot_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    """The update that it would follow is in, so its call does not fail."""
+
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    def opened_log(directory: Directory, place: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(StoredDatabase, "_least", 3000)
+    with viewlet.connect(tmp_path, engine="python") as db:
+        db.execute(SCRIPT)
+        with monkeypatch.context() as patch:
+            if what == "no thread":
+                patch.setattr(threading.Thread, "start", start)
+            else:
+                patch.setattr(Directory, "_appender", opened_log)
+            with pytest.warns(UserWarning, match="no snapshot was made"):
+                db.insert("s", [(f"row {i}", i) for i in range(200)])
+        db.insert("s", ("last", 1))
+        there = sorted(db.view("v").rows())
+    assert opened(tmp_path) == there
 
 
 def test_a_fork_leaves_it_to_its_parent(tmp_path: Path) -> None:

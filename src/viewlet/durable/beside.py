@@ -25,7 +25,10 @@ class Beside:
         self._process: subprocess.Popen[bytes] | None = None
         self.failure: str | None = None
         self._thread = threading.Thread(target=self._run, name="viewlet snapshot", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as error:  # the system has no more threads, or the interpreter is about to end
+            raise StorageError(str(error)) from error
 
     @property
     def is_done(self) -> bool:

@@ -182,20 +182,26 @@ class Directory:
         """Records go to a new log from now on. Its number: a snapshot of that number holds all that came before."""
         old, number = self.appender, self._last + 1
         old.settle()
-        new = self._appender(Place(number, 0))
+        new = self._begun_log(number)
         try:
             new.append([json.dumps({"follows": old.size, "synced": self._synced}).encode() + b"\n"])
             if self._synced:
                 disk.sync(self.path)
-        except BaseException:
+        except BaseException as error:
             new.abandon()
             (self.path / log_name(number)).unlink(missing_ok=True)
-            raise
+            raise (refused(self.path, error) if isinstance(error, OSError) else error) from error
         self._sealed[self._last], self._log, self._last = old.size, new, number
         if not self._synced:
             self._unsynced.append(old.path)
         old.abandon()
         return number
+
+    def _begun_log(self, number: int) -> Appender:
+        try:
+            return self._appender(Place(number, 0))
+        except OSError as error:
+            raise refused(self.path / log_name(number), error) from error
 
     def next_snapshot(self) -> Draft:
         """What the next snapshot is written to. Nothing counts of it before :meth:`take`."""
