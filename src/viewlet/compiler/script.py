@@ -35,6 +35,7 @@ from viewlet.compiler.search import cheapest_choices, total_cost
 from viewlet.compiler.simplify import simplify
 from viewlet.compiler.strategy import CLASSICAL, OPTIMIZED, Choice, Strategy, strategy_named
 from viewlet.compiler.transform import Compilation
+from viewlet.compiler.unread import cut
 from viewlet.errors import Error
 from viewlet.program.trigger import Event, Program, Result, Script, Statement, Trigger
 from viewlet.program.verify import verify_program
@@ -68,7 +69,8 @@ def compile_script(
     unknown = sorted(set(statistics or {}) - {r.name for r in schema})
     if unknown:
         raise Error(f"statistics for {unknown[0]!r}, which the script does not create")
-    program = _compile(schema, script.results, strategy, ordered, counted=True)
+    read, results = cut(schema, script.results)
+    program = read.undone(_compile(read.relations, results, strategy, ordered, counted=True))
     forget()
     return replace(program, dialect=script.dialect, source=script.source)
 
