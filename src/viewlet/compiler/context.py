@@ -15,6 +15,7 @@ class Context:
     ``event``: the update being compiled, None while a definition is only cleaned up.
     ``static``: relations that never change. ``ordered``: the engines have ordered access paths. ``counted``: relations
     are SQL's tables, which hold a row a number of times; a relation of the calculus may hold it −1 times or ½ times.
+    ``wide``: a view is served that would need hundreds of maps, one for each part of its joins.
     """
 
     bound: frozenset[str] = frozenset()
@@ -23,6 +24,7 @@ class Context:
     strategy: Strategy = OPTIMIZED
     ordered: bool = True
     counted: bool = False
+    wide: bool = False
 
     def binding(self, names: frozenset[str]) -> Context:
         return self if names <= self.bound else replace(self, bound=self.bound | names)

@@ -15,6 +15,7 @@ from viewlet.algebra.query import (
     Join,
     Materialize,
     Query,
+    Rel,
     Sum,
     Union,
     Value,
@@ -157,7 +158,8 @@ def update_parameter(q: Query, context: Context) -> Query | None:
     if not pulled:
         return None
     inside = context.binding(all_outputs(pulled))
-    rest = split_off(group, parts, pulled, inside)
+    apart = read_apart(tuple(f for f in parts if f not in pulled), all_outputs(pulled), inside)
+    rest = split_off(group, parts, pulled, inside) if apart is None else apart
     return sum_(group, join(*pulled, rest))
 
 
@@ -193,6 +195,45 @@ def components(parts: Factors, bound: frozenset[str]) -> list[list[Query]]:
             names, members = names | other[0], other[1] + members
         connected.append((names, members))
     return [members for _, members in connected]
+
+
+@rule("§5.1: 𝓜(Sum_A(Q₁ ⋈ Q₂ ⋈ …)) ⇒ Sum_A(𝓜(Q₁) ⋈ 𝓜(Q₂) ⋈ …) where a view is wide and equalities lead to each")
+def leave_joins(q: Query, context: Context) -> Query | None:
+    """A join of n relations has 2ⁿ parts, and a map for each is too many: an event goes from row to row instead."""
+    if context.event is None:
+        return None
+    group, parts = monomial(q, context)
+    apart = read_apart(parts, frozenset(context.event.params), context)
+    return None if apart is None else sum_(group, apart)
+
+
+def read_apart(parts: Factors, given: frozenset[str], context: Context) -> Query | None:
+    """Each relation of a product from a map of its own; None unless columns that are ``given`` lead to all of them."""
+    tables = [f for f in parts if isinstance(f, Rel)]
+    others = [f for f in parts if not isinstance(f, Rel)]
+    if not context.wide or len(tables) < 2 or not _lead_to_all(given, tables) or not all(map(_by_key, others)):
+        return None
+    tests = {f: inputs(f) for f in others if isinstance(f, Compare) and inputs(f) and not inputs(f) & context.bound}
+    own = [(r, [f for f, needed in tests.items() if needed <= outputs(r)]) for r in tables]
+    inside = {f for _, fs in own for f in fs}
+    maps = (Materialize(join(r, *fs), context.bound) for r, fs in own)
+    return join(*maps, *(_materialize_inside(f, context) for f in others if f not in inside))
+
+
+def _lead_to_all(given: frozenset[str], tables: list[Rel]) -> bool:
+    """From ``given`` an equality leads to some table, from its columns to the next, and so on to the last."""
+    rest = list(tables)
+    while near := [r for r in rest if outputs(r) & given]:
+        given |= all_outputs(near)
+        rest = [r for r in rest if r not in near]
+    return not rest
+
+
+def _by_key(f: Query) -> bool:
+    """A factor that one row of the others gives all it needs: a term, or a nested aggregate that is looked up."""
+    if isinstance(f, Exists):
+        return not inputs(f)
+    return is_scalar(f) or (isinstance(f, Bind) and not is_running(f))
 
 
 @rule("Figure 2 (4): 𝓜(Sum_{A;f}(σ_{θ(Q_N,B)} Q_O)) ⇒ Sum_{A;1}(σ_{θ(𝓜(Q_N),B)}(𝓜(Sum_{AB;f} Q_O)))")
@@ -302,6 +343,7 @@ FIGURE_2: tuple[Rule[Context], ...] = (
     update_parameter,
     query_decomposition,  # (1) before (4): a nested aggregate that a parameter cut off needs no outer query
     flatten_product,  # what (1) did not take apart belongs together
+    leave_joins,  # before (4), which would keep the outer query whole
     nested_aggregates_and_decorrelation,  # (4) before (3): a bound column is not an input variable
     input_variables,  # (3) last: what is left depends on variables that no relation gives
 )

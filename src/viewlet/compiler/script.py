@@ -36,6 +36,7 @@ from viewlet.compiler.simplify import simplify
 from viewlet.compiler.strategy import CLASSICAL, OPTIMIZED, Choice, Strategy, strategy_named
 from viewlet.compiler.transform import Compilation
 from viewlet.compiler.unread import cut
+from viewlet.compiler.wide import is_wide
 from viewlet.errors import Error
 from viewlet.program.trigger import Event, Program, Result, Script, Statement, Trigger
 from viewlet.program.verify import verify_program
@@ -156,6 +157,7 @@ def _start(
 
 def _root(compilation: Compilation, result: Result) -> Result:
     """The result with its definitions replaced by reads of views."""
+    wide = is_wide(result, compilation.static)
 
     def root(name: str, q: Query, why: str) -> Query:
         compilation.trace.place = name
@@ -165,7 +167,10 @@ def _root(compilation: Compilation, result: Result) -> Result:
         if definition == ZERO:
             definition = q  # a view that stays empty still has its columns
         verify(definition, "definition", where=name)
-        return compilation.catalog.root(name, definition, why)
+        view = compilation.catalog.root(name, definition, why)
+        if wide:
+            compilation.wide.add(view.name)
+        return view
 
     rows = None if result.rows is None else root(result.name, result.rows, f"the rows of {result.name}")
 

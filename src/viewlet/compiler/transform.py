@@ -58,6 +58,7 @@ class Compilation:
     cache_domains: dict[str, float] = field(default_factory=dict)
     ordered: bool = True  # the engines have ordered access paths
     counted: bool = False  # relations are tables: no row is there less than 0 times
+    wide: set[str] = field(default_factory=set)  # roots of views that would need too many maps
 
     @property
     def static(self) -> frozenset[str]:
@@ -111,7 +112,9 @@ class Compilation:
         return self.chosen_statement(view, event, choice)
 
     def chosen_statement(self, view: MapDefinition, event: Event, choice: Choice) -> Statement | None:
-        context = Context(frozenset(event.params), event, self.static, choice.strategy, self.ordered, self.counted)
+        wide = self.catalog.serves[view.name] in self.wide
+        params = frozenset(event.params)
+        context = Context(params, event, self.static, choice.strategy, self.ordered, self.counted, wide)
         recompute = choice.reevaluate
         if recompute is None:
             always = choice.strategy.depth == "base tables, re-evaluate" and not isinstance(view.definition, Rel)

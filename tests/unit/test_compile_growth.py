@@ -1,0 +1,67 @@
+"""A query that is twice as wide makes a program that is at most four times as long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import viewlet
+from viewlet.explain import explain
+from viewlet.program.trigger import Program
+
+Script = Callable[[int], str]
+
+
+def star(dimensions: int, shown: str = "sum(f.v) AS s") -> str:
+    each = range(dimensions)
+    tables = [f"CREATE STREAM d{i} (k INTEGER NOT NULL, a INTEGER NOT NULL)" for i in each]
+    facts = f"CREATE STREAM f ({', '.join(f'k{i} INTEGER' for i in each)}, v INTEGER, w INTEGER)"
+    joined = " AND ".join(f"f.k{i} = d{i}.k" for i in each)
+    names = ", ".join(f"d{i}" for i in each)
+    select = f"SELECT d0.a AS a0, d1.a AS a1, {shown} FROM f, {names} WHERE {joined} GROUP BY d0.a, d1.a"
+    return ";\n".join([*tables, facts, f"CREATE MATERIALIZED VIEW q AS {select}"]) + ";"
+
+
+def star_of_averages(dimensions: int) -> str:
+    return star(dimensions, "avg(f.v) AS s, avg(f.w) AS t, avg(f.v * f.w) AS u")
+
+
+def exists(tables: int) -> str:
+    others = "".join(f"CREATE STREAM s{i} (k INTEGER);\n" for i in range(tables))
+    where = " AND ".join(f"EXISTS (SELECT * FROM s{i} WHERE s{i}.k = r.k)" for i in range(tables))
+    return (
+        f"{others}CREATE STREAM r (k INTEGER, v INTEGER);\n"
+        f"CREATE MATERIALIZED VIEW q AS SELECT sum(v) AS s FROM r WHERE {where};"
+    )
+
+
+def exists_of_one_table(tests: int) -> str:
+    where = " AND ".join(f"EXISTS (SELECT * FROM s WHERE s.k = r.k AND s.a > {i})" for i in range(tests))
+    return (
+        "CREATE STREAM r (k INTEGER, v INTEGER); CREATE STREAM s (k INTEGER, a INTEGER);\n"
+        f"CREATE MATERIALIZED VIEW q AS SELECT sum(v) AS s FROM r WHERE {where};"
+    )
+
+
+SCRIPTS: tuple[Script, ...] = (star, star_of_averages, exists, exists_of_one_table)
+
+
+def length(program: Program) -> int:
+    return sum(len(str(s)) for trigger in program.triggers for s in trigger.statements)
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_maps_grow_with_the_query_and_statements_with_its_square(script: Script) -> None:
+    six, twelve = viewlet.compile(script(6)), viewlet.compile(script(12))
+    assert len(twelve.views) <= 2 * len(six.views)
+    assert length(twelve) <= 4 * length(six)
+
+
+def test_a_wide_star_goes_from_row_to_row() -> None:
+    assert explain(viewlet.compile(star(8))).cost_class == "O(matches)"
+
+
+def test_a_small_star_keeps_a_map_for_each_part() -> None:
+    names = {view.name for view in viewlet.compile(star(2)).views}
+    assert {"q_d0_f", "q_d1_f"} <= names
