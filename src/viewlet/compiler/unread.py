@@ -42,7 +42,7 @@ Places = Mapping[str, tuple[int, ...]]  # relation → the columns that are read
 
 def cut(relations: Sequence[Relation], results: Sequence[Result]) -> tuple[Cut, tuple[Result, ...]]:
     """What to compile instead of ``relations``, and the results over it."""
-    narrowed = [_mapped(result, narrow) for result in results]
+    narrowed = [_mapped(result, lambda q: q if inputs(q) else narrow(q)) for result in results]
     read: dict[str, set[int]] = {}
     for q in (q for result in narrowed for q in result.reads):
         _reads(q, outputs(q), read)
