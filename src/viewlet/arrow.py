@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from decimal import Context, Decimal
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -11,9 +12,10 @@ import pyarrow.compute as pc
 
 from viewlet.errors import DataError, Error
 from viewlet.program.trigger import Result
-from viewlet.schema import Column, Relation, Type, TypeName
+from viewlet.schema import REAL, Column, Relation, Type, TypeName
 
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
+EVERY_DIGIT = Context(prec=100)
 
 
 def is_arrow(data: object) -> bool:
@@ -117,9 +119,21 @@ def fitted(table: Rows, relation: Relation) -> Rows:
             continue
         if column.type.is_integer:
             table = table.set_column(place, name, _integers(relation, column, given.cast(pa.float64())))
+        elif column.type == REAL and given.type != pa.float32():
+            table = table.set_column(place, name, _singles(relation, column, given.cast(pa.float64())))
         elif column.type.kind == "DECIMAL" and given.type == pa.float32():
             table = table.set_column(place, name, given.cast(pa.string()))  # the shortest of their own width
     return table
+
+
+def _singles(relation: Relation, column: Column, given: Any) -> Any:
+    """The nearest REALs."""
+    nearest = given.cast(pa.float32(), safe=False)
+    is_beyond = pc.and_(pc.is_inf(nearest.cast(pa.float64())), pc.invert(pc.is_inf(given)))
+    if (row := pc.index(is_beyond, True).as_py()) >= 0:
+        value = given[row].as_py()
+        raise DataError(f"{value} does not fit REAL", relation=relation.name, row=row, column=column.name, value=value)
+    return nearest
 
 
 def _integers(relation: Relation, column: Column, given: Any) -> Any:
@@ -204,9 +218,46 @@ def arrow_type(type_: Type) -> pa.DataType:
             return ZONED if type_.zoned else pa.timestamp("us")
         case "VARCHAR":
             return pa.string()
+        case "REAL":
+            return pa.float32()
+        case "TIME":
+            return pa.time64("us")
+        case "INTERVAL":
+            return pa.duration("us")
+        case "ENUM":
+            return pa.string()
+        case "BLOB":
+            return pa.binary()
         case "LIST":
             assert type_.element is not None
             return pa.list_(arrow_type(type_.element))
+
+
+def held_array(type_: Type, cells: Sequence[Any]) -> pa.Array:
+    """Cells of a type that is held as it is."""
+    match type_.kind:
+        case "DECIMAL":
+            values = [None if cell is None else EVERY_DIGIT.scaleb(Decimal(cell), -type_.scale) for cell in cells]
+            return pa.array(values, arrow_type(type_))
+        case "DATE":
+            return pa.array(cells, pa.int32()).cast(pa.date32())
+        case "TIMESTAMP":
+            return pa.array(cells, pa.int64()).cast(arrow_type(type_))
+    return pa.array(cells, arrow_type(type_))
+
+
+def made_of(type_: Type, held: pa.Array) -> pa.Array:
+    """Values of a type, of the array in which an engine holds them (see :attr:`viewlet.schema.Type.held`)."""
+    match type_.kind:
+        case "REAL":
+            return held.cast(pa.float32())
+        case "TIMESTAMP" | "TIME" | "INTERVAL":
+            return held.view(arrow_type(type_))
+        case "ENUM":
+            return pa.array(type_.values, pa.string()).take(held)
+        case "BLOB":
+            return pa.array([None if v is None else bytes.fromhex(v) for v in held.to_pylist()], pa.binary())
+    return held
 
 
 def table(result: Result, rows: Iterable[tuple[Any, ...]]) -> pa.Table:
@@ -237,8 +288,8 @@ def listed(result: Result, table: pa.Table) -> list[tuple[Any, ...]]:
 def from_struct(result: Result, rows: Any) -> pa.Table:
     """A struct array from elsewhere as a table with the view's schema."""
     target = schema(result)
-    columns = zip(pa.array(rows).flatten(), target, strict=True)
-    arrays = [column.view(ZONED) if field.type == ZONED else column for column, field in columns]
+    columns = zip(result.columns, pa.array(rows).flatten(), strict=True)
+    arrays = [made_of(column.type, values) for column, values in columns]
     return pa.Table.from_arrays(arrays, schema=target)
 
 

@@ -13,7 +13,8 @@ from fractions import Fraction
 from typing import Any
 
 from viewlet.algebra.evaluate import Key
-from viewlet.algebra.functions.calendar import EPOCH
+from viewlet.algebra.functions.calendar import EPOCH, time_of_day
+from viewlet.algebra.functions.numbers import nearest_single
 from viewlet.algebra.terms import Scalar
 from viewlet.errors import DataError, OutOfRangeError
 from viewlet.program.encoding import Row, decode, scale_of
@@ -165,6 +166,59 @@ def _timestamp(value: object, type_: Type) -> Cell:
     return microseconds
 
 
+def _real(value: object, type_: Type) -> Cell:
+    """The nearest REAL: a single-precision number is written with few digits, and most of those are no REAL."""
+    number = _double(value, type_)
+    assert isinstance(number, float)
+    try:
+        return nearest_single(number)
+    except OverflowError:
+        raise UnfitError(f"{value} does not fit {type_}") from None
+
+
+def _time(value: object, type_: Type) -> Cell:
+    if isinstance(value, str):
+        microseconds = time_of_day(value)
+        if microseconds is None:
+            raise UnfitError(f"{value!r} is no time of the form HH:MM:SS, with six places at most")
+        return microseconds
+    if not isinstance(value, dt.time):
+        raise _expected("a datetime.time", value, type_)
+    if value.tzinfo is not None:
+        raise UnfitError(f"{value} has a time zone, {type_} has none; convert it to the one you mean and drop it")
+    return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
+
+
+def _interval(value: object, type_: Type) -> Cell:
+    """A length of time. Months have none: pandas' and Arrow's kinds of intervals may have some."""
+    if getattr(value, "months", 0):
+        raise UnfitError(f"{value}: a month has no length; give days and less")
+    if isinstance(value, tuple) and len(value) == 3:  # Arrow's months, days and nanoseconds
+        value = dt.timedelta(days=value[1]) + value[2] // 1000 * MICROSECOND if value[2] % 1000 == 0 else value
+    if not isinstance(value, dt.timedelta):
+        raise _expected("a datetime.timedelta", value, type_)
+    if getattr(value, "nanoseconds", 0):
+        raise UnfitError(f"{value} is finer than the microseconds of {type_}")
+    microseconds: int = value // MICROSECOND
+    if not fits(microseconds, type_.held):
+        raise UnfitError(f"{value} does not fit {type_}")
+    return microseconds
+
+
+def _enum(value: object, type_: Type) -> Cell:
+    if not isinstance(value, str):
+        raise _expected("a str", value, type_)
+    if value not in type_.values:
+        raise UnfitError(f"{value!r} is no value of {type_}")
+    return type_.values.index(value)
+
+
+def _blob(value: object, type_: Type) -> Cell:
+    if not isinstance(value, (bytes, bytearray, memoryview)):
+        raise _expected("bytes", value, type_)
+    return bytes(value).hex()
+
+
 def _varchar(value: object, type_: Type) -> Cell:
     if type_.uuid:
         return _uuid(value, type_)
@@ -207,6 +261,11 @@ _TO_CELL: dict[Kind, Callable[[object, Type], Cell]] = {
     "DATE": _date,
     "TIMESTAMP": _timestamp,
     "VARCHAR": _varchar,
+    "REAL": _real,
+    "TIME": _time,
+    "INTERVAL": _interval,
+    "ENUM": _enum,
+    "BLOB": _blob,
 }
 
 
@@ -331,6 +390,16 @@ def _fast_column(v: str, type_: Type, scope: dict[str, Any]) -> tuple[str, str]:
             return f"type({v}) is UUID", f"str({v})"
         case "VARCHAR":
             return f"type({v}) is str and {v}.isascii()", v
+        case "REAL":
+            scope["single"] = nearest_single
+            return f"type({v}) is float and -inf < {v} < inf", f"single({v} + 0.0)"
+        case "ENUM":
+            scope[f"{v}_places"] = {value: place for place, value in enumerate(type_.values)}
+            return f"type({v}) is str and {v} in {v}_places", f"{v}_places[{v}]"
+        case "BLOB":
+            return f"type({v}) is bytes", f"{v}.hex()"
+        case "TIME" | "INTERVAL":
+            return "False", v
         case "LIST":
             raise NotImplementedError("only views have lists")
 
@@ -391,4 +460,9 @@ _FROM_SCALAR: dict[Kind, Callable[[Any, Type], Any]] = {
     "TIMESTAMP": lambda v, t: (ZONED_MIDNIGHT if t.zoned else MIDNIGHT) + dt.timedelta(microseconds=v),
     "VARCHAR": lambda v, t: uuid.UUID(v) if t.uuid else v,
     "LIST": _listed,
+    "REAL": lambda v, t: float(v),
+    "TIME": lambda v, t: (MIDNIGHT + dt.timedelta(microseconds=v)).time(),
+    "INTERVAL": lambda v, t: dt.timedelta(microseconds=v),
+    "ENUM": lambda v, t: t.values[v],
+    "BLOB": lambda v, t: bytes.fromhex(v),
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -256,20 +255,9 @@ def as_arrow(relation: Relation, rows: Mapping[Row, int]) -> pa.Table:
     """Rows of cells, each as often as it is there."""
     cells = [row for row, times in rows.items() for _ in range(times)]
     columns = list(zip(*cells, strict=True)) or [()] * len(relation.columns)
-    arrays = [_array(c, values) for c, values in zip(relation.columns, columns, strict=True)]
+    pairs = zip(relation.columns, columns, strict=True)
+    arrays = [arrow.made_of(c.type, arrow.held_array(c.type.held, values)) for c, values in pairs]
     return pa.Table.from_arrays(arrays, names=[c.name for c in relation.columns])
-
-
-def _array(column: Column, cells: Sequence[Stored]) -> pa.Array:
-    match column.type.kind:
-        case "DECIMAL":
-            values = [None if cell is None else Decimal(cell).scaleb(-column.type.scale) for cell in cells]
-            return pa.array(values, arrow.arrow_type(column.type))
-        case "DATE":
-            return pa.array(cells, pa.int32()).cast(pa.date32())
-        case "TIMESTAMP":
-            return pa.array(cells, pa.int64()).cast(arrow.arrow_type(column.type))
-    return pa.array(cells, arrow.arrow_type(column.type))
 
 
 # -- scripts -----------------------------------------------------------------------------------------------------------

@@ -123,9 +123,8 @@ def stored_rows(engine: Engine, relation: Relation) -> pa.Table:
     if batches is None:
         rows = engine.table(relation.name)
         return as_arrow(relation.as_given, {row[:width]: n for row, n in rows.items()} if relation.derived else rows)
-    schema = pa.schema([pa.field(c.name, arrow.arrow_type(c.type)) for c in relation.given])
-    parts = [_repeated(batch) for batch in batches]
-    return pa.Table.from_batches([_typed(part[1 : width + 1], schema) for part in parts], schema)
+    parts = [_repeated(batch)[1 : width + 1] for batch in batches]
+    return pa.Table.from_batches([_typed(part, relation) for part in parts])
 
 
 def stored_count(engine: Engine, relation: Relation) -> int:
@@ -151,9 +150,9 @@ def _repeated(batch: pa.StructArray) -> list[pa.Array]:
     return list(batch.take(pa.array(places, pa.int64())).flatten())
 
 
-def _typed(columns: list[pa.Array], schema: pa.Schema) -> pa.RecordBatch:
-    arrays = [c if c.type == f.type else c.view(f.type) for c, f in zip(columns, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+def _typed(columns: list[pa.Array], relation: Relation) -> pa.RecordBatch:
+    arrays = [arrow.made_of(c.type, held) for c, held in zip(relation.given, columns, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, [c.name for c in relation.given])
 
 
 class Listing(Mapping[str, T], Generic[T]):

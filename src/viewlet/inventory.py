@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 from weakref import WeakSet
 
@@ -143,6 +143,7 @@ def _shown(kind: str, handle: Table | View) -> str:
     return html_row("td", cells)
 
 
-def _other_types(columns: Iterable[Column | ResultColumn]) -> dict[str, str]:
+def _other_types(columns: Sequence[Column | ResultColumn]) -> dict[str, str]:
     """Those that Arrow has as others."""
-    return {c.name: str(c.type) for c in columns if (c.type.element or c.type).uuid}
+    inner = {c.name: c.type.element or c.type for c in columns}
+    return {c.name: str(c.type) for c in columns if inner[c.name].uuid or inner[c.name].kind == "ENUM"}

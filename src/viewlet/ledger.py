@@ -16,7 +16,6 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -29,13 +28,12 @@ from viewlet.durable.directory import Directory, Draft
 from viewlet.durable.records import Appender
 from viewlet.keys import Event
 from viewlet.program.encoding import Row, Stored
-from viewlet.schema import Column, Relation, Type
+from viewlet.schema import REAL, TIMESTAMPTZ, Column, Relation, Type
 
 OPS = {"+": 1, "-": -1}
 FEW = 32  # rows that are smaller and faster as JSON
 CHUNK = 1 << 16  # rows of one blob
 ENCODED = json.JSONEncoder(separators=(",", ":")).encode  # json.dumps would make an encoder for each record
-EVERY_DIGIT = Context(prec=100)
 Blob = tuple[str, int, pa.RecordBatch]  # a relation, how often each row comes (or goes), the rows
 
 
@@ -66,7 +64,7 @@ class Shape:
     @staticmethod
     def of(relation: Relation) -> Shape:
         schema, name = schema_of(relation), json.dumps(relation.name).encode()
-        is_plain = not any(column.type.uuid or column.type.zoned for column in relation.given)
+        is_plain = all(column.type == column.type.held for column in relation.given)
         return Shape(relation, encoder(relation), schema, len(schema), bytes(schema.serialize()), name, is_plain)
 
     def payload(self, times: int, rows: pa.RecordBatch) -> list[Any]:
@@ -229,11 +227,7 @@ def payload(line: Mapping[str, Any], blobs: Sequence[Blob]) -> list[Any]:
 
 def schema_of(relation: Relation) -> pa.Schema:
     """Of cells: a moment has no zone there."""
-    return pa.schema([(column.name, held_type(column.type)) for column in relation.given])
-
-
-def held_type(type_: Type) -> pa.DataType:
-    return pa.timestamp("us") if type_.zoned else arrow.arrow_type(type_)
+    return pa.schema([(column.name, arrow.arrow_type(column.type.held)) for column in relation.given])
 
 
 def blobs(relations: Mapping[str, Relation], events: Iterable[Event]) -> list[Blob]:
@@ -270,25 +264,13 @@ def _without_times(given: pa.Schema, rows: pa.StructArray) -> pa.RecordBatch:
 def cells_batch(relation: Relation, rows: Sequence[Row]) -> pa.RecordBatch:
     """Rows of cells. They may have more columns, derived ones, behind those of the relation."""
     columns = list(zip(*rows, strict=True))
-    arrays = [_array(c.type, cells) for c, cells in zip(relation.columns, columns, strict=False)]
+    arrays = [arrow.held_array(c.type.held, cells) for c, cells in zip(relation.columns, columns, strict=False)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema_of(relation))
-
-
-def _array(type_: Type, cells: Sequence[Stored]) -> pa.Array:
-    match type_.kind:
-        case "DECIMAL":
-            values = [None if cell is None else EVERY_DIGIT.scaleb(Decimal(cell), -type_.scale) for cell in cells]
-            return pa.array(values, arrow.arrow_type(type_))
-        case "DATE":
-            return pa.array(cells, pa.int32()).cast(pa.date32())
-        case "TIMESTAMP":
-            return pa.array(cells, pa.int64()).cast(arrow.arrow_type(type_))
-    return pa.array(cells, arrow.arrow_type(type_))
 
 
 def batch_cells(relation: Relation, batch: pa.RecordBatch) -> Iterator[Row]:
     """The opposite of :func:`cells_batch`, for a relation without derived columns."""
-    columns = [_cells(c.type, column) for c, column in zip(relation.columns, batch.columns, strict=True)]
+    columns = [_cells(c.type.held, column) for c, column in zip(relation.columns, batch.columns, strict=True)]
     return zip(*columns, strict=True)
 
 
@@ -296,7 +278,7 @@ def _cells(type_: Type, column: pa.Array) -> list[Stored]:
     match type_.kind:
         case "DECIMAL":
             values = column.to_pylist()
-            return [None if v is None else int(EVERY_DIGIT.scaleb(v, type_.scale)) for v in values]
+            return [None if v is None else int(arrow.EVERY_DIGIT.scaleb(v, type_.scale)) for v in values]
         case "DATE":
             return list(column.cast(pa.int32()).to_pylist())
         case "TIMESTAMP":
@@ -319,11 +301,13 @@ def fitted_batch(relation: Relation, batch: pa.RecordBatch) -> pa.RecordBatch | 
 
 
 def _fitted(column: Column, values: pa.Array) -> pa.Array | None:
-    wanted, given = held_type(column.type), values.type
-    if column.type.zoned:
+    wanted, given = arrow.arrow_type(column.type.held), values.type
+    if column.type == TIMESTAMPTZ:
         return values.view(wanted) if given == arrow.ZONED else None
-    if column.type.uuid:
-        return None  # in capitals, perhaps
+    if column.type == REAL:
+        return values.cast(wanted) if given == pa.float32() else None
+    if column.type != column.type.held:
+        return None  # a UUID in capitals, perhaps
     if given == wanted:
         return values
     same = pa.types.is_integer(given) and pa.types.is_integer(wanted)

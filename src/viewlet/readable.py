@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -14,8 +15,13 @@ from viewlet import arrow
 
 Row = tuple[Any, ...]
 SHOWN_ROWS = 20
-FROM_ARROW: Mapping[str, Callable[[Any], Any]] = {"UUID": UUID, "HUGEINT": int, "UHUGEINT": int}
-"""Of SQL types that Arrow has as another: texts, and decimals without digits after the point."""
+FROM_ARROW: Mapping[str, Callable[[Any], Any]] = {
+    "UUID": UUID,
+    "HUGEINT": int,
+    "UHUGEINT": int,
+    "INTERVAL": lambda v: timedelta(v.months * 30 + v.days, 0, v.nanoseconds // 1000) if hasattr(v, "months") else v,
+}
+"""Of SQL types that Arrow has as another: texts, decimals without digits after the point, months and days."""
 
 
 class Readable:

@@ -164,16 +164,16 @@ def _feed(session: NativeSession, relation: Relation, part: Part) -> None:
         wide = rows if door is None else door.stored(rows)
         state.events([(n, relation.name, Cells(row)) for row, (_, n) in zip(wide, part, strict=True)])
         return
-    times, batch = part[0], opened(part[1])
-    pairs = zip(relation.given, batch.columns, strict=True)
-    columns = [values.view(arrow.ZONED) if column.type.zoned else values for column, values in pairs]
+    times, held = part[0], opened(part[1])
+    pairs = zip(relation.given, held.columns, strict=True)
+    columns = [arrow.made_of(column.type, values) for column, values in pairs]
     batch = pa.RecordBatch.from_arrays(columns, [column.name for column in relation.given])
     if door is not None:
         batch = arrow.batch(door.table(pa.Table.from_batches([batch])), relation.name)
     for done in range(0, abs(times), MOST_COPIES):
         n = min(abs(times) - done, MOST_COPIES) * (1 if times > 0 else -1)
         if not state.arrow_rows(relation.name, n, batch):
-            cells = batch_cells(relation.as_given, batch)
+            cells = batch_cells(relation.as_given, held)
             state.many(relation.name, n, list(map(Cells, cells if door is None else door.stored(cells))))
 
 

@@ -25,10 +25,22 @@ TypeName = Literal[
     "TIMESTAMP",
     "VARCHAR",
     "LIST",
+    "REAL",
+    "TIME",
+    "INTERVAL",
+    "ENUM",
+    "BLOB",
 ]
 SIGNED: dict[TypeName, int] = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}  # integers, and their bits
 UNSIGNED: dict[TypeName, int] = {"UTINYINT": 8, "USMALLINT": 16, "UINTEGER": 32}
 BITS = SIGNED | UNSIGNED
+HELD: dict[TypeName, TypeName] = {  # types whose values engines hold as those of another
+    "REAL": "DOUBLE",  # each is a double
+    "TIME": "BIGINT",  # microseconds since midnight
+    "INTERVAL": "BIGINT",  # microseconds
+    "ENUM": "INTEGER",  # its place among the values, from 0: their order is that of the type
+    "BLOB": "VARCHAR",  # two small hexadecimal digits for each byte, which have the order of the bytes
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +48,7 @@ class Type:
     """A SQL type; ``precision`` and ``scale`` only for DECIMAL, ``element`` only for LIST, which views alone have.
 
     ``zoned``: a TIMESTAMP WITH TIME ZONE, which is held as the TIMESTAMP of the same moment in UTC. ``uuid``: a UUID,
-    which is held as its text in small letters, and goes by that.
+    which is held as its text in small letters, and goes by that. ``values`` are those of an ENUM.
     """
 
     kind: TypeName
@@ -45,8 +57,11 @@ class Type:
     element: Type | None = None
     zoned: bool = False
     uuid: bool = False
+    values: tuple[str, ...] = ()
 
     def __str__(self) -> str:
+        if self.kind == "ENUM":
+            return "ENUM({})".format(", ".join("'{}'".format(value.replace("'", "''")) for value in self.values))
         if self.uuid:
             return "UUID"
         if self.zoned:
@@ -63,14 +78,26 @@ class Type:
     def is_integer(self) -> bool:
         return self.kind in BITS
 
+    @property
+    def held(self) -> Type:
+        """The type that the values of this one have in every engine."""
+        if self.zoned or self.uuid:
+            return Type(self.kind)
+        return Type(HELD[self.kind]) if self.kind in HELD else self
+
 
 BOOLEAN, INTEGER, BIGINT, DOUBLE = Type("BOOLEAN"), Type("INTEGER"), Type("BIGINT"), Type("DOUBLE")
 DATE, TIMESTAMP, VARCHAR = Type("DATE"), Type("TIMESTAMP"), Type("VARCHAR")
 TIMESTAMPTZ, UUID = Type("TIMESTAMP", zoned=True), Type("VARCHAR", uuid=True)
+REAL, TIME, INTERVAL, BLOB = Type("REAL"), Type("TIME"), Type("INTERVAL"), Type("BLOB")
 
 
 def list_of(element: Type) -> Type:
     return Type("LIST", element=element)
+
+
+def enum(values: tuple[str, ...]) -> Type:
+    return Type("ENUM", values=values)
 
 
 def decimal(precision: int, scale: int) -> Type:

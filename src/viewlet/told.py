@@ -67,4 +67,4 @@ def _shown(type_: Type) -> Shown | None:
             return lambda cell: math.nan if cell != cell else cell
         case "DATE" | "TIMESTAMP":
             return lambda cell: value_of(cell, type_)
-    return None
+    return None if type_ == type_.held else lambda cell: value_of(cell, type_)

@@ -141,12 +141,6 @@ def test_spark_has_two_integers() -> None:
 REFUSED = {
     "UBIGINT": "DECIMAL(20,0)",
     "HUGEINT": "DECIMAL(38,0)",
-    "REAL": "DOUBLE",
-    "BLOB": "VARCHAR",
-    "TIME": "seconds",
-    "INTERVAL": "BIGINT",
-    "ENUM('a', 'b')": "VARCHAR",
-    "JSON": "VARCHAR",
     "TIMETZ": "UTC",
     "INTEGER[]": "of its own",
     "INTEGER[3]": "of its own",

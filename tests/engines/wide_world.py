@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from random import Random
 from typing import Literal
 
 from viewlet.workloads.streams import Event, Row
 
-Kind = Literal["INT", "DEC", "FLOAT", "DATE", "TIME", "TEXT", "BOOL", "REAL"]
+Kind = Literal[
+    "INT", "DEC", "FLOAT", "DATE", "TIME", "TEXT", "BOOL", "REAL", "SINGLE", "CLOCK", "SPAN", "WORD", "BYTES"
+]
 TYPES: dict[Kind, tuple[str, ...]] = {
     "INT": ("INTEGER", "BIGINT", "SMALLINT"),
     "DEC": ("DECIMAL(6,2)", "DECIMAL(9,1)"),
@@ -20,6 +22,11 @@ TYPES: dict[Kind, tuple[str, ...]] = {
     "TIME": ("TIMESTAMP",),
     "TEXT": ("VARCHAR",),
     "BOOL": ("BOOLEAN",),
+    "SINGLE": ("REAL",),
+    "CLOCK": ("TIME",),
+    "SPAN": ("INTERVAL",),
+    "WORD": ("ENUM('b', 'a', '12')",),
+    "BYTES": ("BLOB",),
 }
 VALUES: dict[Kind, tuple[object, ...]] = {
     "INT": (1, 2, 0, -1, 3),
@@ -29,6 +36,11 @@ VALUES: dict[Kind, tuple[object, ...]] = {
     "TIME": (datetime(2020, 1, 31), datetime(2020, 1, 31, 12, 30, 15), datetime(1969, 12, 31, 23)),
     "TEXT": ("a", "b", "", "Ab", "é1", "12"),
     "BOOL": (True, False),
+    "SINGLE": (0.1, 1.0, 0.0, -0.75),
+    "CLOCK": (time(0), time(12, 30), time(23, 59, 59, 999_999)),
+    "SPAN": (timedelta(1), timedelta(hours=30), timedelta(0), timedelta(minutes=-90)),
+    "WORD": ("b", "a", "12"),
+    "BYTES": (b"", b"\x00", b"a", b"\xff"),
 }
 LITERALS: dict[Kind, tuple[str, ...]] = {
     "INT": ("1", "0", "2", "-1", "3"),
@@ -38,8 +50,13 @@ LITERALS: dict[Kind, tuple[str, ...]] = {
     "TIME": ("TIMESTAMP '2020-01-31 12:30:15'", "TIMESTAMP '1970-01-01 00:00:00'"),
     "TEXT": ("'a'", "''", "'b1'", "'12'"),
     "BOOL": ("TRUE", "FALSE"),
+    "SINGLE": ("0.1::REAL", "1::REAL", "-75e-2::REAL"),
+    "CLOCK": ("TIME '12:30:00'", "TIME '00:00:00'"),
+    "SPAN": ("INTERVAL '30 hours'", "INTERVAL '0 days'"),
+    "WORD": ("'a'::ENUM('b', 'a', '12')", "'12'::ENUM('b', 'a', '12')"),
+    "BYTES": ("'a'::BLOB", "'\\x00'::BLOB"),
 }
-EXACT: tuple[Kind, ...] = ("INT", "DEC", "FLOAT", "DATE", "TIME", "TEXT", "BOOL")
+EXACT: tuple[Kind, ...] = tuple(TYPES)
 NUMBERS: tuple[Kind, ...] = ("INT", "DEC", "FLOAT")
 COMPARISONS = ("=", "<", "<>", ">=", ">", "<=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
 # fmt: off
@@ -55,18 +72,24 @@ FUNCTIONS: dict[Kind, tuple[str, ...]] = {
     "FLOAT": ("(F + F)", "(F * #)", "floor(F)", "CAST(I AS DOUBLE)", "(F - I)", "greatest(F, I)", "ceil(F)", "(I / 2)"),
     "DATE": ("(D + #)", "CAST(T AS DATE)", "last_day(D)", "least(D, D)", "(D - #)", "if(B, D, D)"),
     "TIME": (
-        "date_trunc('day', T)", "(T + INTERVAL 1 DAY)", "CAST(D AS TIMESTAMP)", "(D + INTERVAL 1 MONTH)",
+        "date_trunc('day', T)", "(T + INTERVAL 1 DAY)", "CAST(D AS TIMESTAMP)", "(D + INTERVAL 1 MONTH)", "(T + L)",
         "time_bucket(INTERVAL 7 HOUR, T)", "date_trunc('month', D)", "greatest(T, T)", "(T - INTERVAL 90 MINUTE)",
     ),
     "TEXT": (
         "(S || S)", "upper(S)", "lower(S)", "substr(S, #)", "left(S, 1)", "trim(S)", "replace(S, 'a', S)",
         "CAST(N AS VARCHAR)", "CAST(D AS VARCHAR)", "concat(S, I)", "strftime(D, '%Y-%m')", "lpad(S, 3, '-')",
         "split_part(S, '1', 1)", "dayname(D)", "CAST(B AS VARCHAR)", "concat_ws('-', S, S)", "right(S, #)",
-        "CAST(F AS VARCHAR)", "CAST(T AS VARCHAR)", "repeat(S, 2)",
+        "CAST(F AS VARCHAR)", "CAST(T AS VARCHAR)", "repeat(S, 2)", "CAST(W AS VARCHAR)", "(W || S)", "coalesce(W, S)",
     ),
     "BOOL": (
+        "(W = S)", "(W < S)", "(X < I)", "(X = F)",
         "starts_with(S, S)", "contains(S, S)", "(S LIKE '%1%')", "(S ILIKE 'A%')", "(N > F)", "TRY_CAST(S AS BOOLEAN)",
     ),
+    "SINGLE": ("(X + X)", "(X * 0.1)", "(X / 3)", "(- X)", "abs(X)", "CAST(F AS REAL)", "(X - I)", "greatest(X, 0.3)"),
+    "CLOCK": ("greatest(C, C)", "if(B, C, C)"),
+    "SPAN": ("(T - T)", "(L + L)", "least(L, L)", "(T - D)"),
+    "WORD": ("if(B, W, W)", "coalesce(W, W)"),
+    "BYTES": ("least(Z, Z)", "coalesce(Z, Z)"),
     "REAL": ("sqrt(abs(N))", "(N / N)", "ln(abs(F) + 1)", "exp(F)", "(F / N)", "power(I, 2)"),
 }
 DOOR: dict[Kind, tuple[str, ...]] = {
@@ -76,7 +99,7 @@ DOOR: dict[Kind, tuple[str, ...]] = {
 }
 LETTERS: dict[str, tuple[Kind, ...]] = {
     "I": ("INT",), "N": ("INT", "DEC"), "P": ("DEC",), "F": ("FLOAT",), "D": ("DATE",), "T": ("TIME",), "S": ("TEXT",),
-    "B": ("BOOL",),
+    "B": ("BOOL",), "X": ("SINGLE",), "C": ("CLOCK",), "L": ("SPAN",), "W": ("WORD",), "Z": ("BYTES",),
 }
 # fmt: on
 
@@ -92,6 +115,7 @@ class World:
 
 NAMES: dict[str, Kind] = {
     "k": "INT", "i": "INT", "p": "DEC", "y": "FLOAT", "d": "DATE", "m": "TIME", "s": "TEXT", "u": "TEXT", "f": "BOOL",
+    "x": "SINGLE", "c": "CLOCK", "l": "SPAN", "w": "WORD", "b": "BYTES",
 }  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 """Cells and scalars: how a store holds a value, and the exact number or string of the calculus that it stands for.
 
 In a row, a DECIMAL(p, s) is its integer of units 10⁻ˢ, a DOUBLE a ``float``, a DATE its days, a TIMESTAMP its
-microseconds. A ``float`` equals its ``Fraction`` and hashes alike, so that a DOUBLE is found by its exact number: only
-numbers with a scale change on the way in.
+microseconds; other types are held as those (:attr:`viewlet.schema.Type.held`). A ``float`` equals its ``Fraction`` and
+hashes alike, so that a DOUBLE is found by its exact number: only numbers with a scale change on the way in.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ AS_IT_IS = Codec()
 def row_codec(relation: Relation) -> Codec:
     """Of a relation's rows, which are cells."""
     columns = enumerate(relation.columns)
-    return Codec(tuple((i, scale_of(c.type)) for i, c in columns if c.type.kind in ("DECIMAL", "DOUBLE")))
+    return Codec(tuple((i, scale_of(c.type)) for i, c in columns if c.type.held.kind in ("DECIMAL", "DOUBLE")))
 
 
 def view_codec(columns: tuple[Kind, ...], value: Kind) -> Codec:

@@ -68,7 +68,7 @@ TEXT, BOOLEAN, NULL = Other("text"), Other("boolean"), Other("null")
 
 
 def column_kind(type_: Type) -> Kind:
-    match type_.kind:
+    match type_.held.kind:
         case "BOOLEAN":
             return BOOLEAN
         case "VARCHAR":
@@ -87,6 +87,8 @@ def column_kind(type_: Type) -> Kind:
             return Exact(0, 63)
         case "DECIMAL":
             return Exact(type_.scale, int(type_.precision * DIGIT_BITS) + 1)
+        case "REAL" | "TIME" | "INTERVAL" | "ENUM" | "BLOB":
+            raise AssertionError(f"{type_} is held as {type_.held}")
 
 
 def kind_scale(kind: Kind) -> int:

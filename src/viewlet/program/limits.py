@@ -59,7 +59,7 @@ class Limit:
         return -(-self.low * 10**scale).__floor__(), (self.high * 10**scale).__floor__()
 
     def refusal(self, value: Number) -> str:
-        shown = "a number" if self.type.kind == "DOUBLE" else value
+        shown = "a number" if self.type.held.kind == "DOUBLE" else value
         return f"{self.column}: {shown} no longer fits {self.type}"
 
 
@@ -73,7 +73,7 @@ def limits(program: Program) -> dict[str, Limit]:
         lookups = {var: q for var, q in result.lookups if isinstance(q, View) and not q.inputs}
         for column in result.columns:
             shown, limit = lookups.get(_shown(column)), _limit(result, column)
-            if shown is not None and limit is not None and column.type.kind != "DOUBLE":
+            if shown is not None and limit is not None and column.type.held.kind != "DOUBLE":
                 tightest[shown.name] = min(tightest.get(shown.name, limit), limit, key=lambda known: known.high)
     return tightest
 
@@ -90,10 +90,10 @@ def _shown(column: ResultColumn) -> str:
 
 
 def _limit(result: Result, column: ResultColumn) -> Limit | None:
-    if column.type.kind in ("DECIMAL", *BITS):
-        low, high = (exact(Fraction(n, 10**column.type.scale)) for n in unscaled_range(column.type))
-    elif column.type.kind in RANGES:
-        low, high = RANGES[column.type.kind]
+    if column.type.held.kind in ("DECIMAL", *BITS):
+        low, high = (exact(Fraction(n, 10**column.type.scale)) for n in unscaled_range(column.type.held))
+    elif column.type.held.kind in RANGES:
+        low, high = RANGES[column.type.held.kind]
     else:
         return None
     return Limit(low, high, f"{result.name}.{column.name}", column.type)
@@ -124,7 +124,7 @@ def key_limits(program: Program) -> dict[str, KeyLimits]:
 def _may_leave(view: MapDefinition, term: Term, type_: Type) -> bool:
     """A double is always one: what is none could not be computed."""
     if isinstance(term, Var):
-        return type_.kind != "DOUBLE" and computes(view.definition, term.name)
+        return type_.held.kind != "DOUBLE" and computes(view.definition, term.name)
     return bool(free(term))
 
 

@@ -34,7 +34,7 @@ from viewlet.program.trigger import (
     Statement,
     Trigger,
 )
-from viewlet.schema import TIMESTAMPTZ, UUID, Column, Relation, Type, TypeName, decimal, list_of
+from viewlet.schema import TIMESTAMPTZ, UUID, Column, Relation, Type, TypeName, decimal, enum, list_of
 
 T = TypeVar("T")
 
@@ -249,6 +249,7 @@ class ProgramReader(Reader):
             if self.take(kind):
                 plain = decimal(*self.listed(self.whole, "(", ")")) if kind == "DECIMAL" else Type(kind)
                 plain = TIMESTAMPTZ if self.take("WITH", "TIME", "ZONE") else plain
+                plain = enum(self.listed(self.string, "(", ")")) if kind == "ENUM" else plain
                 return list_of(plain) if self.take("[", "]") else plain
         self.fail(f"expected a type, one of {', '.join(get_args(TypeName))}")
 

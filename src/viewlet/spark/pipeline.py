@@ -17,7 +17,7 @@ from viewlet.durable.store import Store, digest
 from viewlet.errors import Error, refusing_depth
 from viewlet.program.kinds import Unfit
 from viewlet.program.trigger import Program, Result, Script
-from viewlet.schema import BIGINT, CLOCK, INTEGER, Dialect, Relation
+from viewlet.schema import BIGINT, CLOCK, HELD, INTEGER, Dialect, Relation
 from viewlet.spark.process.artefact import Artefact, publish
 from viewlet.spark.process.client import Run, Split
 from viewlet.sql.define import Changed
@@ -117,6 +117,8 @@ def _refuse_what_needs_one_process(translation: Translation) -> None:
             raise Error(f"{name} is a UUID: on Spark declare VARCHAR, and give all of them in one form")
         if type_.zoned:
             raise Error(f"{name} is a {type_}: on Spark declare TIMESTAMP, and give the moments of UTC")
+        if type_.kind in HELD:
+            raise Error(f"{name} is a {type_}: on Spark declare {type_.held}, or cast to it")
         if type_.is_integer and type_ not in (INTEGER, BIGINT):
             raise Error(f"{name} is a {type_}: on Spark declare INTEGER or BIGINT, or cast to it")
     for relation in translation.script.relations:

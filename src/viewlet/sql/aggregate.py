@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from viewlet.algebra.query import Compare, Value
-from viewlet.algebra.terms import NULL, ONE_TERM, ZERO_TERM, Term, Var, op
+from viewlet.algebra.terms import NULL, ONE_TERM, ZERO_TERM, Op, Term, Var, op
 from viewlet.errors import SqlError
 from viewlet.program.trigger import End
 from viewlet.schema import BIGINT, BOOLEAN, DOUBLE, INTEGER, Type
@@ -16,6 +16,7 @@ from viewlet.sql.aliases import meant
 from viewlet.sql.expr import Expr, an, constant, divide, holds, loose, merge, negation, rounded, variable
 from viewlet.sql.expression import RULES, boolean, expression, translates
 from viewlet.sql.grouping import Grouping, Keys, Place
+from viewlet.sql.other_types import as_doubles
 from viewlet.sql.scope import Field, Scope
 from viewlet.sql.types import sum_type
 from viewlet.sql.unsupported import only, refuse
@@ -47,7 +48,8 @@ class GroupedScope(Scope):
             return None
         if not all(map(self.base.has, columns)):
             return None
-        return self._key(expression(node, self.base))
+        value = expression(node, self.base)
+        return None if self.keys.sets and is_shortened(node, value) else self._key(value)
 
     def _key(self, wanted: Expr) -> Expr | None:
         """The key with this value: k and CAST(k AS DOUBLE) are one, of two types."""
@@ -86,6 +88,12 @@ class GroupedScope(Scope):
         )
 
 
+def is_shortened(node: exp.Expr, value: Expr) -> bool:
+    """COALESCE(x, y) of an x that no row has as NULL: it is x there, but not in a grouping set that lacks x."""
+    is_whole = isinstance(value.term, Op) and value.term.name == "coalesce"
+    return isinstance(node.unnest(), exp.Coalesce) and not is_whole
+
+
 # -- how a call is written ---------------------------------------------------------------------------------------------
 
 
@@ -109,7 +117,7 @@ class Call:
         return expression(self.arguments[place], self.scope)
 
     def number(self, place: int = 0) -> Expr:
-        argument = self.argument(place)
+        argument = as_doubles([self.argument(place)])[0]
         if argument.type is not None and not argument.type.is_numeric:
             hint = f"write {self.name}(CASE WHEN c THEN 1 WHEN NOT c THEN 0 END)"
             hint = hint if argument.type == BOOLEAN else "use a numeric column"
@@ -382,7 +390,7 @@ def extreme(end: End, argument: Expr, grouping: Grouping, place: Place | None = 
         return argument  # a group has one
     if type_ == BOOLEAN:
         value = _boolean_extreme(end, argument, grouping)
-    elif grouping.at_top or type_.kind == "VARCHAR":
+    elif grouping.at_top or type_.held.kind == "VARCHAR":
         return variable(grouping.pick(end, argument, name, place), type_, not filled)
     else:
         value = Var(grouping.extreme(end, argument, name, place))

@@ -9,12 +9,13 @@ from sqlglot import exp
 from viewlet.algebra.functions.calendar import MICROSECONDS_PER_DAY
 from viewlet.algebra.terms import NULL, Const, Term, number, op, string
 from viewlet.errors import shortened
-from viewlet.schema import BIGINT, BITS, BOOLEAN, DATE, DOUBLE, INTEGER, SIGNED, TIMESTAMP, VARCHAR, Type
+from viewlet.schema import BIGINT, BITS, BOOLEAN, DATE, DOUBLE, HELD, INTEGER, REAL, SIGNED, TIMESTAMP, VARCHAR, Type
 from viewlet.sql.ddl import data_type
 from viewlet.sql.expr import Expr, compared, constant, loose, rounded, strict
 from viewlet.sql.expression import expression, translates
 from viewlet.sql.functions import call
 from viewlet.sql.functions_number import whole
+from viewlet.sql.other_types import enum_text, literal, to_single
 from viewlet.sql.scope import Scope
 from viewlet.sql.types import (
     as_decimal,
@@ -43,6 +44,8 @@ def _cast(node: exp.Expr, scope: Scope) -> Expr:
     if not isinstance(node, exp.Cast) and (node.args.get("zone") or node.expressions):
         raise source.unsupported(node, "DATE with several arguments", "write DATE('1995-03-15')")
     target = data_type(source, node, node.to) if isinstance(node, exp.Cast) else DATE
+    if isinstance(node, exp.Cast) and node.to.this == exp.DType.JSON:  # which DuckDB checks
+        raise source.unsupported(node, "a cast to JSON", "leave it out: a VARCHAR may hold JSON")
     inner = expression(node.this, scope)
     inner = replace(inner, type=inner.type and shown(inner.type))
     trying = isinstance(node, exp.TryCast)
@@ -91,6 +94,8 @@ class _Cast:
     def converted(self) -> Expr:
         if self.target.uuid or self.given.uuid:
             return self.of_uuid()
+        if self.target.kind in HELD or self.given.kind in HELD:
+            return self.of_other_type()
         match _sort(self.given), _sort(self.target):
             case _, "VARCHAR":
                 return self.shown()
@@ -128,6 +133,24 @@ class _Cast:
             hint = "declare the column as a UUID: its values are read when they come"
             raise self.scope.session.source.unsupported(self.node, "a cast from VARCHAR to UUID", hint)
         return literal
+
+    def of_other_type(self) -> Expr:
+        """Of a REAL, TIME, INTERVAL, ENUM or BLOB, or to one: what is not simple is for DuckDB, when a row arrives."""
+        text = self.inner.term.value if self.inner.is_string_literal and isinstance(self.inner.term, Const) else None
+        known = literal(text, self.target) if isinstance(text, str) else None
+        if known is not None:
+            return known
+        if self.given == REAL and self.target == DOUBLE:
+            return replace(self.inner, type=DOUBLE)
+        if self.given == DOUBLE and self.target == REAL and not self.attempt:
+            return to_single(self.inner)
+        if self.given.kind == "ENUM" and self.target == VARCHAR:
+            return enum_text(self.inner)
+        raise self.not_known()
+
+    def not_known(self) -> Exception:
+        what = f"a cast from {self.given} to {self.target}"
+        return self.scope.session.source.unsupported(self.node, what, "cast the columns of one stream or table")
 
     def call(self, name: str, type_: Type, *args: Expr) -> Expr:
         return call(self.node, self.scope, f"{self.attempt}{name}", type_, *args)
@@ -183,6 +206,10 @@ class _Cast:
                 return strict("concat", VARCHAR, text, constant(string("+00"), VARCHAR)) if self.given.zoned else text
             case "DOUBLE":
                 return strict("show_double", VARCHAR, rounded(self.inner))
+            case "ENUM":
+                return enum_text(self.inner)
+            case "REAL" | "TIME" | "INTERVAL" | "BLOB":
+                raise self.not_known()
         return strict("show_number", VARCHAR, self.inner, constant(number(self.given.scale), INTEGER))
 
     def read(self) -> Expr:

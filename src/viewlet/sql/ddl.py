@@ -15,10 +15,14 @@ from sqlglot.errors import ParseError
 
 from viewlet.schema import (
     BIGINT,
+    BLOB,
     BOOLEAN,
     DATE,
     DOUBLE,
     INTEGER,
+    INTERVAL,
+    REAL,
+    TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
     UUID,
@@ -27,6 +31,7 @@ from viewlet.schema import (
     Relation,
     Type,
     decimal,
+    enum,
 )
 from viewlet.sql.constraints import is_nullable, is_table_constraint, keys
 from viewlet.sql.parse import Option, Statement
@@ -48,6 +53,11 @@ _TYPES = {
     exp.DType.TIMESTAMPNTZ: TIMESTAMP,
     exp.DType.TIMESTAMPTZ: TIMESTAMPTZ,
     exp.DType.UUID: UUID,
+    exp.DType.FLOAT: REAL,
+    exp.DType.TIME: TIME,
+    exp.DType.INTERVAL: INTERVAL,
+    exp.DType.VARBINARY: BLOB,
+    exp.DType.JSON: VARCHAR,
     exp.DType.VARCHAR: VARCHAR,
     exp.DType.TEXT: VARCHAR,
     exp.DType.CHAR: VARCHAR,
@@ -60,16 +70,10 @@ _DIGITS_READ = 9  # of a parameter: Python reads no number of thousands of them
 _MICROSECONDS = "use TIMESTAMP, which keeps microseconds, and round before the insert"
 _LISTS = "use a stream of its own: one row for each element"
 _NEAREST = {
-    exp.DType.FLOAT: "use DOUBLE: a single-precision column would round differently",
     exp.DType.UBIGINT: "use DECIMAL(20,0)",
     exp.DType.INT128: "use BIGINT or DECIMAL(38,0)",
     exp.DType.UINT128: "use DECIMAL(38,0)",
-    exp.DType.ENUM: "use VARCHAR; a table of the values with their numbers gives them an order",
-    exp.DType.TIME: "use INTEGER, the seconds since midnight, or a TIMESTAMP",
     exp.DType.TIMETZ: "use TIMESTAMP and store UTC",
-    exp.DType.INTERVAL: "use BIGINT, the microseconds or days, or two TIMESTAMPs",
-    exp.DType.VARBINARY: "use VARCHAR, the bytes in hexadecimal digits or base64",
-    exp.DType.JSON: "use VARCHAR for the text, and a column for each field that views read",
     exp.DType.STRUCT: "use a column for each field",
     exp.DType.MAP: "use a stream of its own: one row for each key",
     exp.DType.ARRAY: _LISTS,
@@ -80,8 +84,8 @@ _NEAREST = {
 }
 _LAYOUT = (exp.PartitionedByProperty, exp.ClusteredByProperty, exp.SchemaCommentProperty)  # nothing of the rows
 _ALL_TYPES = (
-    "the types are BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, DOUBLE, DECIMAL(p,s), DATE, TIMESTAMP, TIMESTAMPTZ, "
-    "VARCHAR and UUID"
+    "the types are BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, DECIMAL(p,s), DATE, TIME, TIMESTAMP, "
+    "TIMESTAMPTZ, INTERVAL, VARCHAR, JSON, UUID, BLOB and ENUM"
 )
 
 
@@ -130,6 +134,8 @@ def _column(source: Source, definition: exp.Expr) -> Column:
 
 def data_type(source: Source, place: exp.Expr, node: exp.DataType) -> Type:
     """A parameter is honoured or refused, never dropped; the length of a VARCHAR means nothing in DuckDB either."""
+    if node.this == exp.DType.ENUM:
+        return _enum(source, place, node)
     type_ = None if node.args.get("nested") else _TYPES.get(node.this)
     if type_ is None:
         raise source.unsupported(
@@ -141,6 +147,13 @@ def data_type(source: Source, place: exp.Expr, node: exp.DataType) -> Type:
     if given and type_ == TIMESTAMP:
         _check_precision(source, place, node, given[0])
     return type_
+
+
+def _enum(source: Source, place: exp.Expr, node: exp.DataType) -> Type:
+    values = [v.this for v in node.expressions if isinstance(v, exp.Literal) and v.is_string]
+    if not values or len(values) < len(node.expressions) or len(set(values)) < len(values):
+        raise source.error(place, "an ENUM has one text or more, each once", "write ENUM('low', 'high')")
+    return enum(tuple(values))
 
 
 def _parameters(source: Source, place: exp.Expr, node: exp.DataType) -> list[int]:

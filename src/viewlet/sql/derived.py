@@ -21,19 +21,27 @@ from viewlet.duck import connection, first_line, not_of_the_row
 from viewlet.errors import SqlError, UnsupportedError
 from viewlet.schema import (
     BIGINT,
+    BLOB,
     BOOLEAN,
     DATE,
     DOUBLE,
     INTEGER,
+    INTERVAL,
+    REAL,
+    TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
+    UUID,
     VARCHAR,
     Column,
     Relation,
     Type,
     decimal,
+    enum,
 )
+from viewlet.sql.ddl import data_type
 from viewlet.sql.expr import Expr, variable
+from viewlet.sql.other_types import BY_DUCKDB
 from viewlet.sql.scope import Scope
 from viewlet.sql.types import shown
 
@@ -54,6 +62,10 @@ _TYPES = {
     "TIMESTAMP WITH TIME ZONE": TIMESTAMPTZ,
     "VARCHAR": VARCHAR,
     "JSON": VARCHAR,
+    "FLOAT": REAL,
+    "TIME": TIME,
+    "BLOB": BLOB,
+    "UUID": UUID,
 }
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 _OPERATORS: dict[type[exp.Expr], str] = {
@@ -62,6 +74,22 @@ _OPERATORS: dict[type[exp.Expr], str] = {
     exp.JSONExtract: "->",
     exp.JSONExtractScalar: "->>",
 }
+_OF_OTHER_TYPES: dict[type[exp.Expr], str] = {  # where a column is of a type that we have few operators of
+    exp.DPipe: "||",
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.IntDiv: "//",
+    exp.Mod: "%",
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+_CAST_TO = frozenset(getattr(exp.DType, kind) for kind in ("FLOAT", "TIME", "VARBINARY", "ENUM", "UUID", "JSON"))
 _OTHER_SCOPE = (exp.AggFunc, exp.Query, exp.SubqueryPredicate, exp.Window, exp.Lambda, exp.Comprehension)
 _ONE_ROW = "it takes columns of one stream or table: compute it in a subquery over that one"
 
@@ -74,14 +102,21 @@ class NewColumn(Exception):
         self.relation, self.column = relation, column
 
 
-def derived(node: exp.Expr, scope: Scope) -> Expr | None:
-    """The column that a function or operator of DuckDB's is; None where DuckDB does not have it, or not as one."""
+def derived(node: exp.Expr, scope: Scope, anyway: bool) -> Expr | None:
+    """The column that a function or operator of DuckDB's is; None where DuckDB does not have it, or not as one.
+
+    Unless ``anyway``, only where it reads a column of a type that we have few functions of.
+    """
     columns = list(node.find_all(exp.Column))
     if not columns or any(isinstance(part, _OTHER_SCOPE) for part in node.walk()):
         return None
     try:
         origins = [_origin(column, scope) for column in columns]
     except SqlError:  # what is wrong with an argument is told beside what is wrong with the function
+        return None
+    if any(o.type == INTERVAL for o in origins):
+        return None  # how many of its hours are days depends on how it came
+    if not _is_for_duckdb(node, origins, anyway):
         return None
     text = _text(
         node,
@@ -96,6 +131,14 @@ def derived(node: exp.Expr, scope: Scope) -> Expr | None:
     if atoms or atom is None:
         raise _not_one_row(node, scope)
     return _column(node, scope, atom, text, type_)
+
+
+def _is_for_duckdb(node: exp.Expr, origins: Sequence[_Origin], anyway: bool) -> bool:
+    if any(origin.type.kind in BY_DUCKDB for origin in origins):
+        return anyway or not isinstance(node, exp.Predicate)  # a comparison that is wrong stays wrong
+    if isinstance(node, exp.Cast):
+        return node.to.this in _CAST_TO
+    return anyway and type(node) not in _OF_OTHER_TYPES
 
 
 def _not_one_row(node: exp.Expr, scope: Scope) -> UnsupportedError:
@@ -125,7 +168,7 @@ class _Origin:
 
     atom: Rel | None
     name: str
-    type: str
+    type: Type
 
     @property
     def quoted(self) -> str:
@@ -136,7 +179,7 @@ def _origin(column: exp.Column, scope: Scope) -> _Origin:
     level, expr = scope.resolved(column)
     name = expr.term.name if level.of_rows and isinstance(expr.term, Var) else ""
     atom, own_name = scope.session.names.origins.get(name, (None, column.name.lower()))
-    return _Origin(atom, own_name, str(shown(expr.type)) if expr.type else "VARCHAR")
+    return _Origin(atom, own_name, shown(expr.type) if expr.type else VARCHAR)
 
 
 def _depends_on_more(text: str) -> bool:
@@ -155,17 +198,22 @@ def _text(node: exp.Expr, scope: Scope, names: Mapping[int, str]) -> str | None:
     source = scope.session.source
     if isinstance(node, exp.Column):
         return names[id(node)]
-    if isinstance(node, (exp.Literal, exp.JSONPath)):
+    if isinstance(node, (exp.Literal, exp.JSONPath, exp.Interval)):
         return node.sql("duckdb")
+    if isinstance(node, exp.Cast):
+        inside = _text(node.this, scope, names)
+        word = "TRY_CAST" if isinstance(node, exp.TryCast) else "CAST"
+        type_ = "JSON" if node.to.this == exp.DType.JSON else data_type(source, node, node.to)
+        return inside and f"{word}({inside} AS {type_})"
     if isinstance(node, exp.Paren):
         inside = _text(node.this, scope, names)
         return inside and f"({inside})"
     if source.called(node) is not None:
         places = [(*_place(column), names[id(column)]) for column in node.find_all(exp.Column)]
         return _evenly(source.call(node, sorted(places)))
-    if type(node) in _OPERATORS:
+    if (sign := (_OPERATORS | _OF_OTHER_TYPES).get(type(node))) is not None:
         sides = [_text(side, scope, names) for side in (node.this, node.expression)]
-        return None if None in sides else f"({sides[0]}) {_OPERATORS[type(node)]} ({sides[1]})"
+        return None if None in sides else f"({sides[0]}) {sign} ({sides[1]})"
     return None
 
 
@@ -194,5 +242,7 @@ def _type(node: exp.Expr, scope: Scope, text: str, origins: Sequence[_Origin]) -
     except duckdb.Error as error:
         hint = "this function is computed by DuckDB: write what it takes"
         raise scope.session.source.error(node, first_line(error), hint) from None
+    if type_.id == "enum":
+        return enum(tuple(dict(type_.children)["values"]))
     places = _DECIMAL.fullmatch(str(type_))
     return decimal(int(places[1]), int(places[2])) if places else _TYPES.get(str(type_))

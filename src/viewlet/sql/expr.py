@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from viewlet.algebra.query import Compare, Query
 from viewlet.algebra.terms import FALSE, NEGATED, NULL, TRUE, ZERO_TERM, Const, Term, Var, op
-from viewlet.schema import BOOLEAN, DOUBLE, Type
+from viewlet.schema import BOOLEAN, DOUBLE, VARCHAR, Type
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Expr:
 
     @property
     def is_string_literal(self) -> bool:
-        return isinstance(self.term, Const) and self.term.kind == "string"
+        return isinstance(self.term, Const) and self.term.kind == "string" and self.type == VARCHAR
 
     def without_binds(self) -> Expr:
         return replace(self, binds=())

@@ -11,7 +11,7 @@ from viewlet.algebra.functions.calendar import MICROSECONDS_PER_DAY
 from viewlet.algebra.query import outputs
 from viewlet.algebra.terms import FALSE, NULL, TRUE, ZERO_TERM, Const, Term, Var, can_fail, free, number, op
 from viewlet.errors import SqlError, UnsupportedError, shortened
-from viewlet.schema import BIGINT, BITS, BOOLEAN, DATE, DOUBLE, TIMESTAMP, Type
+from viewlet.schema import BIGINT, BITS, BOOLEAN, DATE, DOUBLE, INTERVAL, REAL, TIMESTAMP, Type
 from viewlet.sql.common_conjuncts import factored
 from viewlet.sql.derived import derived
 from viewlet.sql.equality import equal
@@ -29,9 +29,9 @@ from viewlet.sql.expr import (
     strict,
 )
 from viewlet.sql.interval import Span, span
+from viewlet.sql.other_types import as_doubles, may_be_single, to_single
 from viewlet.sql.scope import Scope
 from viewlet.sql.types import (
-    INTERVAL,
     LONGEST_SHIFT,
     alike,
     arithmetic_type,
@@ -90,7 +90,7 @@ def expression(node: exp.Expr, scope: Scope) -> Expr:
         raise refuse(source, node)
     except SqlError as error:
         try:
-            by_duckdb = derived(node, scope) if isinstance(error, UnsupportedError) else None
+            by_duckdb = derived(node, scope, anyway=isinstance(error, UnsupportedError))
         except SqlError as refused:
             has_rule = type(node) in RULES and not isinstance(node, exp.Anonymous)
             by_duckdb, error = None, error if has_rule else refused
@@ -115,9 +115,6 @@ def _look_inside(node: exp.Expr, scope: Scope) -> None:
 def output(node: exp.Expr, scope: Scope) -> Expr:
     """An item of SELECT."""
     result = expression(node, scope)
-    if result.type == INTERVAL:
-        hint = "show its length in seconds: extract(epoch FROM t2 - t1)"
-        scope.session.source.refuse(scope.session.source.unsupported(node, "a column of INTERVALs", hint))
     if result.type is not None and not is_in_calendar(result.term, result.type):
         hint = "the first day is 0001-01-01, the last 9999-12-31"
         scope.session.source.refuse(scope.session.source.unsupported(node, NO_SUCH_DAY, hint))
@@ -203,6 +200,8 @@ def computed(node: exp.Expr, scope: Scope, symbol: str, first: exp.Expr, second:
 
 
 def _numbers(node: exp.Expr, scope: Scope, symbol: str, left: Expr, right: Expr) -> Expr | None:
+    if REAL in (left.type, right.type):
+        return _reals(node, scope, symbol, left, right)
     left, right = with_literals([left, right])
     types = [e.type or other.type or BIGINT for e, other in ((left, right), (right, left))]
     if not all(t.is_numeric for t in types):
@@ -220,8 +219,24 @@ def _numbers(node: exp.Expr, scope: Scope, symbol: str, left: Expr, right: Expr)
     return strict(symbol, result, left, right)
 
 
+def _reals(node: exp.Expr, scope: Scope, symbol: str, left: Expr, right: Expr) -> Expr | None:
+    """Each outcome is rounded to a REAL, unless the other side is a DOUBLE."""
+    if DOUBLE in (left.type, right.type):
+        left, right = as_doubles([left, right])
+        return _numbers(node, scope, symbol, left, right)
+    others = [e.type for e in (left, right) if e.type not in (None, REAL)]
+    if not all(t is not None and t.is_numeric for t in others):
+        return None
+    if not (may_be_single(left) and may_be_single(right)):
+        construct, hint = f"{an(left)} {symbol} {an(right)}", "cast one of them: CAST(x AS DOUBLE)"
+        raise scope.session.source.unsupported(node, construct, hint)
+    left, right = to_single(left), to_single(right)
+    both = divide(left, right, DOUBLE) if symbol == "/" else strict(symbol, DOUBLE, left, right)
+    return strict("single", REAL, both)
+
+
 def _dates(node: exp.Expr, scope: Scope, symbol: str, left: Expr, right: Expr) -> Expr | None:
-    """date - date = days; date ± days = date; other moments differ by an INTERVAL."""
+    """date - date = days; date ± days = date; other moments differ by an INTERVAL, and so do INTERVALs."""
     whole = BITS
     match symbol, left.type and left.type.kind, right.type and right.type.kind:
         case "-", "DATE", "DATE":
@@ -230,6 +245,10 @@ def _dates(node: exp.Expr, scope: Scope, symbol: str, left: Expr, right: Expr) -
             return strict(
                 "-", INTERVAL, *(strict("midnight", TIMESTAMP, e) if e.type == DATE else e for e in (left, right))
             )
+        case "+" | "-", "INTERVAL", "INTERVAL":
+            return strict(symbol, INTERVAL, left, right)
+        case "+" | "-", "TIMESTAMP", "INTERVAL":
+            return strict(symbol, left.type or TIMESTAMP, left, right)
         case "+" | "-", "DATE", kind if kind in whole:
             days = right
         case "+", kind, "DATE" if kind in whole:
@@ -253,10 +272,16 @@ def _check_shift(node: exp.Expr, scope: Scope, days: int) -> None:
 
 @translates(exp.Interval)
 def _interval(node: exp.Expr, scope: Scope) -> Expr:
-    """A constant that differences of timestamps are compared with."""
+    """A constant that INTERVALs are compared with. There a month has 30 days; elsewhere it has no length."""
     interval = span(scope.session.source, node)
     if interval is None:
         raise scope.session.source.unsupported(node, "this INTERVAL", "write INTERVAL '1 day 2 hours'")
+    around = node.parent
+    while isinstance(around, (exp.Paren, exp.Neg)):
+        around = around.parent
+    if interval.months and not isinstance(around, (*COMPARISONS, exp.Between, exp.In)):
+        hint = "write days, or add it to a DATE or TIMESTAMP"
+        raise scope.session.source.unsupported(node, "an INTERVAL of months as a value", hint)
     return constant(number(interval.length), INTERVAL)
 
 
@@ -302,7 +327,7 @@ def _number(node: exp.Expr, scope: Scope, what: str) -> Expr:
     inner = expression(node.this, scope)
     if inner.type is None:
         return convert(inner, BIGINT)
-    if not inner.type.is_numeric:
+    if not inner.type.is_numeric and inner.type != REAL:
         raise scope.session.source.error(node, f"{what} takes a number, not {an(inner)}", "use a numeric column")
     return inner
 
@@ -312,7 +337,7 @@ def _number(node: exp.Expr, scope: Scope, what: str) -> Expr:
 
 def matched(node: exp.Expr, scope: Scope, left: Expr, right: Expr) -> tuple[Expr, Expr]:
     """Both sides of a comparison, made comparable."""
-    pair = comparable(left, right)
+    pair = comparable(left, right, by_order=isinstance(node, (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)))
     if pair is None:
         source, both, hint = scope.session.source, f"{an(left)} with {an(right)}", _compare_hint(left, right)
         if casts_implicitly(left, right):
@@ -455,6 +480,9 @@ def unified(node: exp.Expr, scope: Scope, parts: list[Expr]) -> tuple[list[Expr]
 def refuse_rounding(node: exp.Expr, scope: Scope, parts: Sequence[Expr], type_: Type | None) -> None:
     """Where DECIMALs need more than 38 digits together, DuckDB rounds them; a term cannot."""
     lossy = next((p for p in parts if not is_exact_as(p, type_)), None)
+    if lossy is not None and type_ == REAL:
+        construct, hint = f"{an(lossy)} as a REAL", "cast one of them: CAST(x AS DOUBLE)"
+        raise scope.session.source.unsupported(node, construct, hint)
     if lossy is not None and type_ is not None:
         construct = f"rounding a {lossy.type} to the common type {type_}"
         hint = f"round it yourself: write at most {type_.scale} decimal places"

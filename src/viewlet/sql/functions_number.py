@@ -263,7 +263,7 @@ def _extreme(node: exp.Expr, scope: Scope) -> Expr:
     parts, type_ = unified(node, scope, [expression(n, scope) for n in (node.this, *node.expressions)])
     if type_ is None:
         return constant(NULL, None)
-    suffix = "_text" if type_.kind == "VARCHAR" else ""
+    suffix = "_text" if type_.held.kind == "VARCHAR" else ""
     return _tournament(f"{node.key}{suffix}", type_, [rounded(p) if type_ == DOUBLE else p for p in parts])
 
 

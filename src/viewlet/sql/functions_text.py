@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from viewlet.algebra.functions.text import LONGEST, SPACES
 from viewlet.algebra.terms import Const, number, op, string
-from viewlet.schema import BIGINT, BOOLEAN, INTEGER, VARCHAR, Type
+from viewlet.schema import BIGINT, BLOB, BOOLEAN, INTEGER, VARCHAR, Type
 from viewlet.sql.expr import Expr, an, constant, loose, strict
 from viewlet.sql.expression import expression, translates
 from viewlet.sql.functions import arguments, named
@@ -84,7 +84,7 @@ def argument(node: exp.Expr, scope: Scope, wanted: Wanted) -> Expr:
 
 
 def _text(node: exp.Expr, scope: Scope, value: Expr) -> Expr:
-    if value.type in (VARCHAR, None):
+    if value.type in (VARCHAR, None) or value.type.kind == "ENUM":
         return convert(value, VARCHAR)
     raise _mismatch(node, scope, value, "VARCHAR")
 
@@ -209,6 +209,8 @@ def shown(node: exp.Expr, scope: Scope) -> Expr:
 
 @translates(exp.DPipe)
 def _pipe(node: exp.Expr, scope: Scope) -> Expr:
+    if all(expression(side, scope).type == BLOB for side in (node.this, node.expression)):
+        raise scope.session.source.unsupported(node, "|| of BLOBs", "join the bytes of one stream or table")
     return strict("concat", VARCHAR, shown(node.this, scope), shown(node.expression, scope))
 
 

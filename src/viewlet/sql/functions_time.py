@@ -10,14 +10,14 @@ from sqlglot import exp
 from viewlet.algebra.functions.calendar import MICROSECONDS_PER_DAY
 from viewlet.algebra.functions.moments import BARE_SPECIFIERS, PLAIN_SPECIFIERS
 from viewlet.algebra.terms import Const, Op
-from viewlet.schema import BIGINT, DATE, DOUBLE, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Type
+from viewlet.schema import BIGINT, DATE, DOUBLE, INTERVAL, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Type
 from viewlet.sql.expr import Expr, an, strict
 from viewlet.sql.expression import computed, expression, translates
 from viewlet.sql.functions import arguments, call, named, number, text_constant
 from viewlet.sql.functions_number import whole
 from viewlet.sql.interval import Span, span
 from viewlet.sql.scope import Scope
-from viewlet.sql.types import INTERVAL, convert, retagged
+from viewlet.sql.types import convert, retagged
 from viewlet.sql.unsupported import only
 
 _UNITS = {  # in microseconds
@@ -186,11 +186,11 @@ def _extracted(node: exp.Expr, scope: Scope, part: str, at: Expr) -> Expr:
 
 def _of_interval(node: exp.Expr, scope: Scope, part: str, length: Expr) -> Expr:
     """Of a difference of two timestamps, which has days and, below them, microseconds; a constant may have months."""
+    if part == "epoch" and not isinstance(length.term, Const):
+        return replace(strict("/", DOUBLE, length, whole(1_000_000)), unrounded=True)
     if not isinstance(length.term, Op) or length.term.name != "-":
         hint = "take it of a difference: extract(epoch FROM t2 - t1)"
         raise scope.session.source.unsupported(node, "a part of this INTERVAL", hint)
-    if part == "epoch":
-        return replace(strict("/", DOUBLE, length, whole(1_000_000)), unrounded=True)
     if part == "day":
         return strict("quotient", BIGINT, length, whole(MICROSECONDS_PER_DAY))
     if part not in ("hour", "minute", "second", "millisecond", "microsecond"):

@@ -18,7 +18,7 @@ from viewlet.sql.expr import Expr, constant, rounded, variable
 from viewlet.sql.expression import expression
 from viewlet.sql.grouping import Grouping, bound
 from viewlet.sql.scope import Scope
-from viewlet.sql.types import INTERVAL, shown
+from viewlet.sql.types import shown
 
 _TOP = "select it in the outermost SELECT of a materialized view, which groups the rows"
 _ALONE = "select the list as it is, and compute from it when you read"
@@ -48,8 +48,6 @@ def _list(call: Call) -> Expr:
     x, grouping = call.argument(), call.grouping
     if not _is_item(call.node):
         raise call.unsupported(f"{call.name} inside an expression", _ALONE)
-    if x.type == INTERVAL:
-        raise call.unsupported(f"{call.name} of an INTERVAL", "list the moments themselves")
     var, query, order = _ordered(call, x, grouping)
     gather = Gather("", Var(var), order, query, None, call.distinct)
     may_lack = grouping.sparse or not grouping.grouped

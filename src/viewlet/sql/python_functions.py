@@ -20,7 +20,7 @@ def python_call(node: exp.Expr, scope: Scope) -> Expr | None:
     if signature is None:
         return None
     try:
-        column = derived(node, scope)
+        column = derived(node, scope, anyway=True)
     except UnsupportedError:  # more than the columns of one row
         column = None
     return _where_rows_meet(node, scope, signature) if column is None else column

@@ -11,7 +11,7 @@ from sqlglot import exp
 from viewlet.algebra.query import Query, join, outputs
 from viewlet.algebra.terms import Term, Var, can_fail, free
 from viewlet.errors import shortened
-from viewlet.sql.aggregate import GroupedScope
+from viewlet.sql.aggregate import GroupedScope, is_shortened
 from viewlet.sql.aliases import aliases_before, aliases_of, seeing
 from viewlet.sql.expr import Expr, rounded, variable
 from viewlet.sql.expression import boolean, expression, output
@@ -134,11 +134,17 @@ def _follows(key: Expr, columns: Set[str]) -> bool:
 
 
 def _refuse_constants(session: Session, nodes: Iterable[exp.Expr], keys: Iterable[Expr]) -> None:
-    """In DuckDB every such constant of the SELECT is NULL in a set that lacks it; a term cannot say which ones."""
+    """In DuckDB every such constant of the SELECT is NULL in a set that lacks it; a term cannot say which ones.
+
+    Nor can it say whether a COALESCE of the SELECT is a key, or that of a key which the set lacks.
+    """
     for node, key in zip(nodes, keys, strict=True):
         if not free(key.term):
             hint = "group by columns and expressions over them"
             raise session.source.unsupported(node, "a constant among grouping sets", hint)
+        if is_shortened(node, key):
+            what, hint = "COALESCE of what is never NULL as a key of grouping sets", "group by its first argument"
+            raise session.source.unsupported(node, what, hint)
 
 
 def _refuse_twins(session: Session, nodes: Iterable[exp.Expr], keys: Iterable[Expr]) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
-from typing import cast
 
 from viewlet.algebra.functions.calendar import EPOCH, MICROSECONDS_PER_DAY
 from viewlet.algebra.terms import Const, Op, Term, date, nearest_double, number, string, timestamp
@@ -21,6 +20,7 @@ from viewlet.schema import (
     DATE,
     DOUBLE,
     INTEGER,
+    REAL,
     SIGNED,
     TIMESTAMP,
     TIMESTAMPTZ,
@@ -28,17 +28,15 @@ from viewlet.schema import (
     UUID,
     VARCHAR,
     Type,
-    TypeName,
     decimal,
 )
 from viewlet.sql.expr import Expr, constant, rounded, strict
+from viewlet.sql.other_types import as_doubles, as_texts, enum_place, enum_text, literal, may_be_single, to_single
 
 MAX_PRECISION = 38
 LONGEST_SHIFT = (dt.date.max - dt.date.min).days  # that a date can take and still be one
 # DuckDB's SUM of integers has 38 digits: for us a BIGINT, but a DECIMAL beside it has as many places as in DuckDB
 _WIDE = Type("BIGINT", MAX_PRECISION)
-# Only differences of timestamps and constants have it, never a column: a number of microseconds.
-INTERVAL = Type(cast(TypeName, "INTERVAL"))
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)
 _TIMESTAMP = re.compile(_DATE.pattern + r"(?:[ T](\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?)?", re.ASCII)
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}  # of an integer by its bits
@@ -111,6 +109,11 @@ def common_type(left: Type | None, right: Type | None) -> Type | None:
     """
     if left is None or right is None or left == right:
         return left or right
+    if REAL in (left, right):
+        other = right if left == REAL else left
+        return DOUBLE if other == DOUBLE else REAL if other.is_numeric else None
+    if "ENUM" in (left.kind, right.kind) and {left.held.kind, right.held.kind} <= {"INTEGER", "VARCHAR"}:
+        return VARCHAR if all(t.kind == "ENUM" or t == VARCHAR for t in (left, right)) else None
     if left.is_numeric and right.is_numeric:
         kinds = {left.kind, right.kind}
         if "DOUBLE" in kinds:
@@ -129,7 +132,12 @@ def common_type(left: Type | None, right: Type | None) -> Type | None:
 
 
 def is_exact_as(expr: Expr, type_: Type | None) -> bool:
-    """No digit after the point is lost where ``expr`` becomes a DECIMAL; of a constant, only those it has count."""
+    """No digit after the point is lost where ``expr`` becomes a DECIMAL; of a constant, only those it has count.
+
+    A REAL has fewer digits than most, and it is known to which of them a number is rounded.
+    """
+    if type_ == REAL:
+        return may_be_single(expr)
     if expr.type is None or type_ is None or {expr.type.kind, type_.kind} != {"DECIMAL"}:
         return True
     if isinstance(expr.term, Const):
@@ -261,12 +269,19 @@ def convert(expr: Expr, type_: Type | None) -> Expr:
     """``expr`` as a ``type_`` that it fits (see :func:`common_type`)."""
     if expr.type is not None and type_ is not None and expr.type.kind == "DATE" and type_.kind == "TIMESTAMP":
         return replace(to_timestamp(expr), type=type_)
+    if type_ == VARCHAR and expr.type is not None and expr.type.kind == "ENUM":
+        return enum_text(expr)
+    if type_ == REAL:
+        return to_single(expr)
     return to_double(expr) if type_ == DOUBLE else replace(expr, type=type_)
 
 
-def comparable(left: Expr, right: Expr) -> tuple[Expr, Expr] | None:
-    """Both sides of a comparison as numbers or strings that may be compared, or None."""
-    left, right = _read_literal(left, right), _read_literal(right, left)
+def comparable(left: Expr, right: Expr, by_order: bool) -> tuple[Expr, Expr] | None:
+    """Both sides of a comparison as numbers or strings that may be compared, or None.
+
+    ``by_order``: the comparison is more than one of equality.
+    """
+    left, right = _read_literal(left, right, by_order), _read_literal(right, left, by_order)
     match left.type, right.type:
         case None, _:
             return left, right
@@ -277,6 +292,12 @@ def comparable(left: Expr, right: Expr) -> tuple[Expr, Expr] | None:
         case Type("TIMESTAMP"), Type("DATE"):
             day, moment = _at_day(right, left)
             return moment, day
+        case a, b if REAL in (a, b) and DOUBLE in (a, b):
+            return _as_doubles(*as_doubles([left, right]))
+        case a, b if REAL in (a, b) and (a.is_numeric or b.is_numeric):
+            return (to_single(left), to_single(right)) if may_be_single(left) and may_be_single(right) else None
+        case a, b if "ENUM" in (a.kind, b.kind) and a != b:
+            return as_texts(left, right) if common_type(a, b) == VARCHAR else None
         case a, b if DOUBLE in (a, b) and a.is_numeric and b.is_numeric:
             return _as_doubles(left, right)
         case a, b if a.uuid != b.uuid:
@@ -289,8 +310,13 @@ def comparable(left: Expr, right: Expr) -> tuple[Expr, Expr] | None:
 def alike(operands: list[Expr]) -> list[Expr]:
     """The operands of BETWEEN or IN, which are compared as one type: next to one DOUBLE every number becomes one.
 
-    Where the first is a DOUBLE, each comparison with it sees to that.
+    Where the first is a DOUBLE, each comparison with it sees to that. Without a DOUBLE, a REAL is such a neighbour.
     """
+    types = [e.type for e in operands]
+    if REAL in types and DOUBLE in types:
+        return alike(as_doubles(operands))
+    if REAL in types and all(e.type == REAL or e.type is None or e.type.is_numeric for e in operands):
+        return [to_single(e) for e in operands] if all(map(may_be_single, operands)) else operands
     if operands[0].type == DOUBLE or all(e.type != DOUBLE for e in operands):
         return operands
     return [to_double(e) if e.type is not None and e.type.is_numeric else e for e in operands]
@@ -321,7 +347,7 @@ def _at_day(day: Expr, moment: Expr) -> tuple[Expr, Expr]:
     return to_timestamp(day), moment
 
 
-def _read_literal(expr: Expr, other: Expr) -> Expr:
+def _read_literal(expr: Expr, other: Expr, by_order: bool) -> Expr:
     """A string literal next to a DATE or TIMESTAMP is read as one."""
     if expr.is_string_literal and isinstance(expr.term, Const) and isinstance(expr.term.value, str):
         text = expr.term.value
@@ -333,6 +359,10 @@ def _read_literal(expr: Expr, other: Expr) -> Expr:
             return zoned_literal(text) or expr
         if other.type == UUID:
             return uuid_literal(text) or expr
+        if other.type is not None and other.type.kind == "ENUM":  # it has the order of the texts beside one
+            return expr if by_order else enum_place(text, other.type)
+        if other.type is not None and other.type != other.type.held:
+            return literal(text, other.type) or expr
     return expr
 
 
@@ -364,7 +394,7 @@ def casts_implicitly(left: Expr, right: Expr) -> bool:
         assert isinstance(literal.term, Const)
         return _reads_as(str(literal.term.value), other.type)
     kinds = {e.type.kind for e in (left, right) if e.type is not None}
-    return not kinds & {"DATE", "TIMESTAMP"}
+    return not kinds & {"DATE", "TIMESTAMP", "TIME", "INTERVAL"}
 
 
 def _reads_as(text: str, type_: Type | None) -> bool:

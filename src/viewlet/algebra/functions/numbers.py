@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from operator import and_, or_, xor
+from struct import pack, unpack
 from typing import Any
 
 from viewlet.algebra.functions.base import Function, ValueKind
@@ -113,6 +115,11 @@ def _log(base: float, value: float) -> float:
     if below == 0:
         raise ValueError("there is no logarithm to the base 1")
     return math.log10(value) / below
+
+
+def nearest_single(value: float) -> float:
+    """The nearest REAL. A sum, product or quotient of two is none the worse for being rounded to a double first."""
+    return value if not math.isfinite(value) else float(unpack("<f", pack("<f", value))[0])
 
 
 def _cbrt(value: float) -> float:
@@ -233,6 +240,7 @@ NUMBERS = (
     _doubles("atan2_double", math.atan2, "double", "double", cpp="computed<::atan2>"),
     _doubles("pow_double", math.pow, "double", "double", cpp="computed<::pow>"),
     _doubles("log_base", _log, "double", "double"),
+    replace(_doubles("single", nearest_single, "double"), rises=True),
     Function("fmod_double", fmod, ("double", "double"), "double", HEADER, can_fail=True, can_be_null=True),
     _whole("floor_double", _floor),
     _whole("ceil_double", _ceil),

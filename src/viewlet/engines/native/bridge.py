@@ -301,7 +301,7 @@ class NativeState:
     def table(self, relation: str) -> dict[Row, int]:
         """A NaN in it is ``math.nan`` itself: the rows are keys, and Python finds a NaN by the object alone."""
         rows = self._module.table(self._state, self._relations[relation])
-        if all(column.type.kind != "DOUBLE" for column in self._program.relation(relation).columns):
+        if all(column.type.held.kind != "DOUBLE" for column in self._program.relation(relation).columns):
             return dict(rows)
         return {tuple([math.nan if cell != cell else cell for cell in row]): times for row, times in rows}
 

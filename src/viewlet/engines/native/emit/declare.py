@@ -8,7 +8,7 @@ from viewlet.engines.native.emit.layout import Field
 from viewlet.engines.native.emit.values import Listed, integer, type_of
 from viewlet.program.kinds import TEXT, Exact, Kind
 from viewlet.program.trigger import ResultColumn
-from viewlet.schema import Type
+from viewlet.schema import REAL, TIMESTAMPTZ, Type
 
 
 def struct(name: str, fields: Iterable[Field], comment: str, held: Iterable[Field] = ()) -> str:
@@ -53,10 +53,10 @@ def table(type_: str, name: str, entries: list[str]) -> list[str]:
 
 
 def column(name: str, f: Field, struct: str, type_: Type | None) -> str:
-    """``type_`` is None for a column of a key, which only takes cells. So does a UUID: its text may have many forms."""
+    """``type_`` is None for a column of a key, which only takes cells. So do most types that are held as others."""
     scale = f.kind.scale if isinstance(f.kind, Exact) else 0
     places = f"{type_.precision if type_ else 0}, {scale}, offsetof({struct}, {f.name})"
-    sql = f", Sql::{type_.kind}" if type_ and not type_.uuid else ""
+    sql = f", Sql::{type_.kind}" if type_ and (type_ == type_.held or type_ in (TIMESTAMPTZ, REAL)) else ""
     return f"{{{quoted(name)}, {cell_of(f.kind)}, {flag(f.nullable)}, {places}{sql}}}"
 
 
@@ -66,8 +66,8 @@ def cell_of(kind: Kind) -> str:
 
 
 def shown_column(column: ResultColumn) -> str:
-    """Of a result."""
-    type_ = column.type
+    """Of a result. A type that is held as another is shown as that, for Python to make its values of."""
+    type_ = column.type.held
     return f"{{{quoted(column.name)}, Sql::{type_.kind}, {type_.precision}, {type_.scale}, {flag(column.nullable)}}}"
 
 

@@ -167,12 +167,12 @@ def cell(terms: Terms, value: Cpp, type_: Type) -> Cpp | None:
 
 
 def _cell_kind(kind: Kind, type_: Type) -> Kind:
-    match type_.kind, kind:
+    match type_.held.kind, kind:
         case "DOUBLE", (Exact() | Inexact()):
             return DOUBLE
         case "DECIMAL", Exact(scale, bits) if scale <= type_.scale:
             return Exact(type_.scale, max(bits, 64))
-        case _, Exact(0, _) if type_.is_integer or type_.kind in ("DATE", "TIMESTAMP"):
+        case _, Exact(0, _) if type_.held.is_integer or type_.held.kind in ("DATE", "TIMESTAMP"):
             return kind
         case "VARCHAR", _ if kind == TEXT:
             return TEXT

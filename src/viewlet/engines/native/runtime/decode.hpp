@@ -95,6 +95,15 @@ inline bool take_double(char* row, const Column& column, PyObject* object) {
     return true;
 }
 
+// The nearest REAL; a number beyond them all is for Python to refuse.
+inline bool take_single(char* row, const Column& column, PyObject* object) {
+    if (!is_exactly(object, PyFloat_Type)) return false;
+    double given = PyFloat_AsDouble(object), nearest = float(given);
+    if (is_finite(given) && !is_finite(nearest)) return false;
+    store_double(row, column, nearest);
+    return true;
+}
+
 inline bool take_scaled(char* row, const Column& column, i128 value, int scale) {
     for (; scale > column.scale; --scale, value /= 10)
         if (value % 10 != 0) return false;
@@ -186,6 +195,7 @@ inline bool take_cell(const Library& library, Texts& texts, char* row, const Col
     if (is_none(object)) return store_null(row, column);
     switch (column.type) {
         case Sql::DOUBLE: return take_double(row, column, object);
+        case Sql::REAL: return take_single(row, column, object);
         case Sql::VARCHAR: return take_text(texts, row, column, object);
         case Sql::DECIMAL: return take_decimal(library, row, column, object);
         case Sql::TIMESTAMP: return take_timestamp(library, row, column, object);

@@ -57,6 +57,9 @@ inline double computed(Faults& faults, u32 view, double x, double y) {
     return checked(faults, view, F(x, y), x, y);
 }
 
+// The nearest REAL.
+inline double single(Faults& faults, u32 view, double x) { return checked(faults, view, float(x), x); }
+
 inline double log_base(Faults& faults, u32 view, double base, double x) {
     return checked(faults, view, ::log10(x) / ::log10(base), base, x);
 }

@@ -332,6 +332,7 @@ inline bool fill_column(Texts& texts, const Filling& to) {
         case Sql::INTEGER:
         case Sql::BIGINT: return fill_integer(to);
         case Sql::DOUBLE: return fill_double(to);
+        case Sql::REAL: return to.source.is("f") && fill_real<float>(to);
         case Sql::DECIMAL: return fill_decimal(to);
         case Sql::DATE: return fill_date(to);
         case Sql::TIMESTAMP: return fill_timestamp(to);

@@ -15,7 +15,8 @@ struct Shown {
         columns[0] = {"", Sql::BIGINT, 0, 0, false};
         for (u32 c = 0; c < of.width; ++c) {
             const Column& from = of.columns[c];
-            columns[c + 1] = {from.name, from.type, from.precision, from.scale, from.nullable};
+            auto type = from.type == Sql::REAL ? Sql::DOUBLE : from.type;
+            columns[c + 1] = {from.name, type, from.precision, from.scale, from.nullable};
             whole = whole && from.type != Sql::ANY;
         }
     }

@@ -20,7 +20,8 @@ enum class Sql : u8 {
     SMALLINT,
     UTINYINT,
     USMALLINT,
-    UINTEGER
+    UINTEGER,
+    REAL
 };
 
 // The least and the greatest of an integer type of fewer than 64 bits.
@@ -42,7 +43,7 @@ constexpr Span span_of(Sql type) {
 }
 
 // How a column is stored. Integers, DATE (days), TIMESTAMP (microseconds) and DECIMAL of at most 18 digits
-// (scaled) are I64; a nullable column is Opt<> of it.
+// (scaled) are I64, a REAL is the double that it is; a nullable column is Opt<> of it.
 enum class Cell : u8 { I64, I128, F64, TEXT, BOOL };
 
 // A column of a stored row or of a view's key. With Sql::ANY only canonical cells are taken: rows then go the slow
