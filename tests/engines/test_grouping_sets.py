@@ -23,8 +23,8 @@ VIEWS = {
     "below": "SELECT t.g, count(*) AS c, sum(t.s) AS s FROM (SELECT k, grouping(k) AS g, sum(n) AS s FROM r"
     " GROUP BY ROLLUP (k)) t GROUP BY t.g",
     "compared": "SELECT n FROM r WHERE n < (SELECT max(t.s) FROM (SELECT k, avg(n) AS s FROM r GROUP BY ROLLUP (k)) t)",
-    "never_null": "SELECT n IS NULL AS a, coalesce(n IS NULL, k = 1, TRUE) AS b, coalesce(k, 7) AS c, count(*) AS o"
-    " FROM r GROUP BY ROLLUP (k, n IS NULL)",
+    "never_null": "SELECT k IS NULL AS a, coalesce(k IS NULL, f, TRUE) AS b, coalesce(f, k = 1, TRUE) AS c,"
+    " count(*) AS o FROM r GROUP BY ROLLUP (k, f, (k IS NULL))",
     "plain": "SELECT (k), grouping(k) AS g, sum(n) AS s FROM r GROUP BY (k, f), () HAVING grouping(k) = 0",
 }
 

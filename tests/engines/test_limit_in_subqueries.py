@@ -74,7 +74,6 @@ def test_as_duckdb() -> None:
         ("SELECT k FROM (SELECT * FROM r ORDER BY 1 LIMIT 2) t", "ORDER BY 1 in a subquery with LIMIT"),
         ("SELECT k FROM (SELECT k, a FROM r ORDER BY ALL DESC LIMIT 2) t", "ORDER BY ALL DESC in a subquery"),
         ("SELECT k, row_number() OVER (ORDER BY a) AS n FROM r QUALIFY n <= 65", "a column of more than 64 rows"),
-        ("SELECT (SELECT b FROM q LIMIT 2) AS b FROM r", "a scalar subquery that may have several rows"),
     ],
 )
 def test_refused(select: str, message: str) -> None:

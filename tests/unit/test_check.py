@@ -169,7 +169,7 @@ def test_a_view_defined_twice_is_refused_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "script", ["CREATE STREAM r (a BLOB);", "SELECT 1;", "CREATE STREAM r (a BIGINT) 'x", STREAM + "'"]
+    "script", ["CREATE STREAM r (a HUGEINT);", "SELECT 1;", "CREATE STREAM r (a BIGINT) 'x", STREAM + "'"]
 )
 def test_what_is_wrong_outside_a_view_is_an_error(script: str) -> None:
     with pytest.raises(viewlet.SqlError):

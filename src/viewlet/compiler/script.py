@@ -196,7 +196,9 @@ def _root(compilation: Compilation, result: Result) -> Result:
         replace(g, query=root(f"{result.name}_{g.var}", g.query, f"the values of a list of {result.name}"))
         for g in result.gathers
     )
-    return replace(result, rows=rows, lookups=lookups, extremes=extremes, gathers=gathers)
+    why = f"how many rows a subquery of {result.name} has that is used as a value"
+    single = tuple(root(f"{result.name}_single", q, why) for q in result.single)
+    return replace(result, rows=rows, lookups=lookups, extremes=extremes, gathers=gathers, single=single)
 
 
 def _cases(q: Query) -> list[Query]:

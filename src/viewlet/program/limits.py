@@ -47,18 +47,23 @@ def unscaled_range(type_: Type) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """``low`` ≤ value ≤ ``high``; ``column`` is the view and column of the user that show the value as ``type``."""
+    """``low`` ≤ value ≤ ``high``; ``column`` is the view and column of the user that show the value as ``type``.
+
+    Without a type it is the number of rows of a subquery of the view ``column``, which is used as a value.
+    """
 
     low: Number
     high: Number
     column: str
-    type: Type
+    type: Type | None
 
     def units(self, scale: int) -> tuple[int, int]:
         """The same for the integer of 10⁻ˢ that holds the value."""
         return -(-self.low * 10**scale).__floor__(), (self.high * 10**scale).__floor__()
 
-    def refusal(self, value: Number) -> str:
+    def refusal(self, value: Number | str) -> str:
+        if self.type is None:
+            return f"{self.column}: a subquery that is used as a value has more than one row"
         shown = "a number" if self.type.held.kind == "DOUBLE" else value
         return f"{self.column}: {shown} no longer fits {self.type}"
 
@@ -75,6 +80,8 @@ def limits(program: Program) -> dict[str, Limit]:
             shown, limit = lookups.get(_shown(column)), _limit(result, column)
             if shown is not None and limit is not None and column.type.held.kind != "DOUBLE":
                 tightest[shown.name] = min(tightest.get(shown.name, limit), limit, key=lambda known: known.high)
+    for result in program.results:
+        tightest |= {q.name: Limit(0, 1, result.name, None) for q in result.single if isinstance(q, View)}
     return tightest
 
 

@@ -136,6 +136,8 @@ def _result_lines(r: Result) -> Iterator[str]:
         start = f"extreme {e.var} := {e.end} {e.key}{place} of"
         yield start + _after(e.query, len(start), 2)
     yield from map(_gather, r.gathers)
+    for query in r.single:
+        yield "single" + _after(query, 6, 2)
     if r.having is not None:
         yield f"having {r.having.text}"
     if not r.distinct:
@@ -313,6 +315,7 @@ class ProgramReader(Reader):
         lookups = tuple(self.while_next(("lookup",), self.lookup))
         extremes = tuple(self.while_next(("extreme",), self.extreme))
         gathers = tuple(self.while_next(("gather",), self.gather))
+        single = tuple(self.while_next(("single",), self.single))
         having = self.line(self.term) if self.take("having") else None
         distinct = not self.take("as", "often", "as", "counted", ";")
         order = tuple(self.while_next(("order",), lambda: self.line(self.order)))
@@ -320,7 +323,12 @@ class ProgramReader(Reader):
         offset = self.line(self.whole) if self.take("offset") else 0
         sql = self.optional_string("sql")
         self.expect("}")
-        return Result(name, columns, rows, lookups, having, distinct, sql, extremes, order, limit, offset, gathers)
+        head = name, columns, rows, lookups, having, distinct, sql, extremes, order, limit, offset, gathers, single
+        return Result(*head)
+
+    def single(self) -> Query:
+        self.expect("single")
+        return self.line(self.query)
 
     def order(self) -> Order:
         """``order descending nulls first by x``"""

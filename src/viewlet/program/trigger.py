@@ -166,7 +166,10 @@ class Result:
     ``order`` is how rows follow one another. Rows that agree in all of its terms are equal rows, so that the first
     ``limit`` after ``offset`` rows are a function of the data.
 
-    Before compilation ``rows``, ``lookups``, ``extremes`` and ``gathers`` hold definitions, after it reads of views.
+    ``single`` count the rows of subqueries that are used as values: an update that gives one of them a second row is
+    refused (:func:`viewlet.program.limits.limits`).
+
+    Before compilation all of these queries are definitions, after it reads of views.
     """
 
     name: str
@@ -181,6 +184,7 @@ class Result:
     limit: int | None = None
     offset: int = 0
     gathers: tuple[Gather, ...] = ()
+    single: tuple[Query, ...] = ()
 
     @property
     def is_cut(self) -> bool:

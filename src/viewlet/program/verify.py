@@ -78,6 +78,10 @@ def _verify_result(result: Result, program: Program) -> None:
         verify(query, "statement", bound=keys, where=f"{where}, lookup {name}")
         _verify_reads(query, f"{where}, lookup {name}", program)
         _within(f"{where}, lookup {name}", outputs(query), keys)
+    for query in result.single:
+        verify(query, "statement", where=f"{where}, single")
+        _verify_reads(query, f"{where}, single", program)
+        _within(f"{where}, single", outputs(query), frozenset())
     earlier, looked_up = keys, frozenset(name for name, _ in result.lookups)
     for extreme in result.extremes:
         _verify_extreme(extreme, earlier, f"{where}, {extreme.end} {extreme.var}", program)

@@ -107,6 +107,9 @@ def _refuse_what_needs_one_process(translation: Translation) -> None:
         if isinstance(step, Changed):
             raise Error(f"the script changes rows of {step.statement.name}: on Spark they come from its source alone")
     for result in translation.script.results:
+        if result.single:
+            what = "a subquery as a value that may have several rows, which no cell on Spark can count"
+            raise Error(f"{result.name} has {what}: aggregate it, (SELECT MAX(x) FROM …)")
         texts = [q.text for q in result.reads] + [c.term.text for c in result.columns]
         if name := next((n for n in SIGNATURES if any(f"{PREFIX}{n}(" in text for text in texts)), None):
             raise Error(f"{result.name} calls {name}, a function of Python, which no cell on Spark has")

@@ -141,6 +141,8 @@ def data_type(source: Source, place: exp.Expr, node: exp.DataType) -> Type:
         raise source.unsupported(
             place, f"type {written_type(source, place, node)}", _NEAREST.get(node.this, _ALL_TYPES)
         )
+    if node.expressions and type_ in (REAL, TIME):
+        raise source.unsupported(place, f"type {written_type(source, place, node)}", f"use {type_}")
     given = _parameters(source, place, node)
     if type_.kind == "DECIMAL":
         return _decimal(source, place, node, given)

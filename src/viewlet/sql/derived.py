@@ -137,7 +137,7 @@ def _is_for_duckdb(node: exp.Expr, origins: Sequence[_Origin], anyway: bool) -> 
     if any(origin.type.kind in BY_DUCKDB for origin in origins):
         return anyway or not isinstance(node, exp.Predicate)  # a comparison that is wrong stays wrong
     if isinstance(node, exp.Cast):
-        return node.to.this in _CAST_TO
+        return anyway and node.to.this in _CAST_TO
     return anyway and type(node) not in _OF_OTHER_TYPES
 
 
@@ -184,9 +184,13 @@ def _origin(column: exp.Column, scope: Scope) -> _Origin:
 
 def _depends_on_more(text: str) -> bool:
     """On the clock, on chance or on the session. Columns are quoted, so a word is a function or a keyword."""
+    tokens = _DUCKDB.tokenize(text)
+    is_called = [after.token_type == TokenType.L_PAREN for after in tokens[1:]] + [False]
     words = (
-        t.text.lower() for t in _DUCKDB.tokenize(text) if t.token_type not in (TokenType.STRING, TokenType.IDENTIFIER)
-    )
+        t.text.lower()
+        for t, called in zip(tokens, is_called, strict=True)
+        if t.token_type not in (TokenType.STRING, TokenType.IDENTIFIER) and (called or t.text.upper() != "UUID")
+    )  # a UUID is a type as well
     return not not_of_the_row().isdisjoint(words)
 
 

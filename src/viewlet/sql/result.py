@@ -95,6 +95,7 @@ def _linear(session: Session, tree: exp.Expr) -> Translated | None:
         parts.having.term if parts.having is not None else None,
         extremes=tuple(parts.grouping.extremes.values()),
         gathers=tuple(parts.grouping.gathers.values()),
+        single=tuple(session.single),
     )
     return result, parts.columns
 
@@ -139,13 +140,13 @@ def _is_equality(f: Compare, column: str, key: str) -> bool:
 
 def _general(session: Session, tree: exp.Expr) -> Translated:
     """Any query as a bag of rows whose columns are all variables."""
-    session = replace(session, names=Names())
+    session = replace(session, names=Names(), single=[])
     distinct = is_distinct(tree) if isinstance(tree, exp.Select) else _is_union(tree)
     if distinct:
         tree = tree.copy()
         tree.set("distinct", None)
     rows, columns = table(tree, Scope(session)).projected(session.names)
-    return Result("", (), rows, distinct=distinct), columns
+    return Result("", (), rows, distinct=distinct, single=tuple(session.single)), columns
 
 
 def _is_union(tree: exp.Expr) -> bool:

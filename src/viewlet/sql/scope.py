@@ -78,6 +78,7 @@ class Session:
     catalog: Catalog
     dialect: Dialect
     names: Names
+    single: list[Query] = field(default_factory=list)  # how many rows each subquery has that is used as a value
 
 
 @dataclass(frozen=True)

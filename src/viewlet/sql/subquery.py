@@ -57,11 +57,19 @@ def _single_row(tree: exp.Expr, scope: Scope, is_one: bool) -> Expr:
     if len(inner.columns) != 1:
         raise _one_column(tree, scope, len(inner.columns))
     if not is_one and not at_most_one(inner.factors, scope.session.catalog.relations):
-        construct = "a scalar subquery that may have several rows"
-        raise scope.session.source.unsupported(tree, construct, _SCALAR_HINT, "SELECT")
+        _check_single(tree, scope, join(*inner.factors))
     column = Field("", inner.columns[0].name, inner.columns[0].expr)
     rows = left_join(Rows(), Rows(inner.factors, (column,)).named(names), (), names)
     return replace(rows.fields[0].expr, binds=rows.factors)
+
+
+def _check_single(tree: exp.Expr, scope: Scope, rows: Query) -> None:
+    """An update that gives the subquery a second row is refused. What depends on rows around it has no one count."""
+    if inputs(rows):
+        construct = "a scalar subquery that may have several rows for a row around it"
+        raise scope.session.source.unsupported(tree, construct, _SCALAR_HINT, "SELECT")
+    counted, _ = scope.session.names.apart([sum_((), rows), sum_((), rows)])
+    scope.session.single.append(counted)
 
 
 def at_most_one(product: tuple[Query, ...], relations: Mapping[str, Relation]) -> bool:

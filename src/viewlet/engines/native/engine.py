@@ -31,7 +31,7 @@ from viewlet.loops.infer import Kinds, program_kinds
 from viewlet.program.encoding import Row, Stored, decode
 from viewlet.program.graph import part_for, part_of
 from viewlet.program.kinds import COUNT, DOUBLE, REAL, Exact, Kind, Unfit, kind_scale
-from viewlet.program.limits import key_limits, limits
+from viewlet.program.limits import Limit, key_limits, limits
 from viewlet.program.trigger import Program
 
 BRIDGE = """
@@ -126,7 +126,7 @@ class NativeEngine:
         plan = handover(compiled, engine._compiled)
         part = NativeEngine.part_to_fill(compiled, engine)
         after = NativeEngine(compiled, {}, convert)
-        filler = None if part is None else NativeEngine._filler(part, engine)
+        filler = None if part is None else NativeEngine._filler(part, engine, after._limits)
         after.state.inherit(engine.state if filler is None else filler.state)
         after.state.take(engine.state, plan.maps, plan.views)
         if part is not None and filler is not None:
@@ -145,7 +145,7 @@ class NativeEngine:
         return _compiled_part(part_of(compiled.program, missing)) if missing else None
 
     @staticmethod
-    def _filler(part: Compiled, engine: NativeEngine) -> NativeEngine:
+    def _filler(part: Compiled, engine: NativeEngine, limits: Mapping[str, Limit]) -> NativeEngine:
         """An engine that has the texts of another one, and the maps of a part of a program over its rows."""
         filler = NativeEngine(part, {}, keep_tables=False)
         static = {name: engine.table(name) for name in filler._static}
@@ -153,6 +153,7 @@ class NativeEngine:
         try:
             filler._fill(static)
             filler.state.replay(engine.state)
+            filler._check_single(limits)
         except BaseException:
             filler.state.give_back(engine.state)
             raise
@@ -215,9 +216,9 @@ class NativeEngine:
         limit, keys = self._limits.get(error.view), key_limits(self._program).get(error.view, {})
         if isinstance(error, OutOfRangeError) and len(keys) == 1:  # no machine counts so far that the count overflows
             (limit,) = keys.values()
-            raise OutOfRangeError(f"{limit.column}: a number no longer fits {limit.type}{error.at}") from None
+            raise OutOfRangeError(f"{limit.refusal('a number')}{error.at}") from None
         if isinstance(error, OutOfRangeError) and limit is not None and not keys:
-            raise OutOfRangeError(f"{limit.column}: a sum no longer fits {limit.type}{error.at}") from None
+            raise OutOfRangeError(f"{limit.refusal('a sum')}{error.at}") from None
         parts = {r.name: part_for(self._program, r.name).views for r in self._program.results}
         shown = [name for name, views in parts.items() if any(v.name == error.view for v in views)]
         raise error.under(", ".join(shown) or error.view) from None
@@ -262,6 +263,14 @@ class NativeEngine:
         for name, rows in tables.items():
             if name not in self._static:
                 self._replay(name, rows)
+        self._check_single(self._limits)
+
+    def _check_single(self, limits: Mapping[str, Limit]) -> None:
+        """Triggers check what they change. Counts of rows of static tables, and of rows that were there, have none."""
+        for view in self._program.views:
+            limit = limits.get(view.name)
+            if limit is not None and limit.type is None and any(m > 1 for m in self.entries(view.name).values()):
+                raise OutOfRangeError(limit.refusal("a count"))
 
     def _replay(self, relation: str, rows: Mapping[Row, int]) -> None:
         """Every row comes as an event, as often as it is there."""
