@@ -38,6 +38,8 @@ VIEWS = {
     "mixed": "SELECT r.k, q.f + r.f AS f, q.f * r.k AS g FROM r JOIN q ON r.b = q.b WHERE q.f < r.f OR q.f < r.k",
     "as_doubles": "SELECT k, f FROM q WHERE f = d OR f IN (d, 2) OR f BETWEEN 0.1 AND 0.1",
     "by_text": "SELECT r.k, q.o, r.e FROM r JOIN q ON r.e = q.o WHERE r.e < 'ok' OR r.e <> 'a' OR r.e <= q.o",
+    "places": "SELECT k, quantile_disc(t, 0.5) AS t, quantile_disc(e, 0.25) AS e, quantile_disc(f, 0.75) AS f FROM r"
+    " GROUP BY k",
     "in_set": "SELECT k, e FROM r WHERE e IN ('ok', 'a', 'none') OR e = 'sad' OR e = s",
     "words": "SELECT e::VARCHAR AS a, e || '!' AS b, upper(e) AS c, coalesce(e, 'none') AS d,"
     " coalesce(e, s) AS f, CASE e WHEN 'ok' THEN 1 ELSE 2 END AS g FROM r",
@@ -191,8 +193,9 @@ def test_rounding_in_a_batch_is_checked() -> None:
         ("SELECT max(r.f)::VARCHAR AS x FROM r", "a cast from REAL to VARCHAR"),
         ("SELECT k FROM r WHERE t = 'noon'", "cannot compare a TIME with a VARCHAR"),
         ("SELECT k FROM r WHERE t > w", "cannot compare a TIME with a TIMESTAMP"),
+        ("SELECT median(f) AS x FROM r", "MEDIAN of a REAL"),
         ("SELECT sum(t) AS x FROM r", "SUM takes a number, not a TIME"),
-        ("SELECT sum(e) AS x FROM r", "SUM takes a number, not a"),
+        ("SELECT sum(e) AS x FROM r", "SUM takes a number, not an ENUM"),
         ("SELECT t - t AS x FROM r", "cannot compute a TIME - a TIME"),
         ("SELECT extract(day FROM i) AS x FROM r", "a part of this INTERVAL"),
         ("SELECT coalesce(i, INTERVAL '1 month') AS x FROM r", "an INTERVAL of months as a value"),

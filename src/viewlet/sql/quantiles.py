@@ -14,9 +14,9 @@ from sqlglot import exp
 from viewlet.algebra.query import Bind, Exists
 from viewlet.algebra.terms import NULL, ONE_TERM, Const, Term, number, op
 from viewlet.program.trigger import End
-from viewlet.schema import BIGINT, BOOLEAN, DATE, DOUBLE, TIMESTAMP, Type
+from viewlet.schema import BIGINT, BOOLEAN, DATE, DOUBLE, HELD, REAL, TIMESTAMP, Type
 from viewlet.sql.aggregate import WITHIN, Call, aggregates, as_number, extreme, one_argument
-from viewlet.sql.expr import Expr, constant, loose, merge, rounded, strict, variable
+from viewlet.sql.expr import Expr, an, constant, loose, merge, rounded, strict, variable
 from viewlet.sql.expression import expression
 from viewlet.sql.grouping import Grouping, Place, aggregate_factors
 from viewlet.sql.parse import Mad
@@ -44,14 +44,14 @@ _HALF = _Fraction(Fraction(1, 2), False, "least")
 def _median(call: Call) -> Expr:
     """MEDIAN(x): of what cannot be halved, the lower of the two in the middle."""
     one_argument(call)
-    x = call.argument()
+    x = _refuse_other(call, call.argument())
     is_continuous = x.type is None or x.type.is_numeric or x.type.kind in ("DATE", "TIMESTAMP")
     return (_continuous if is_continuous else _discrete)(call, *_values(call, x), _HALF)
 
 
 @aggregates(exp.PercentileCont)
 def _quantile_cont(call: Call) -> Expr:
-    x, grouping = _values(call, call.argument())
+    x, grouping = _values(call, _refuse_other(call, call.argument()))
     if x.type is not None and not x.type.is_numeric and x.type.kind not in ("DATE", "TIMESTAMP"):
         raise call.error(f"{call.name} takes numbers and moments, not {x.type}", "take QUANTILE_DISC, or MEDIAN")
     return _continuous(call, x, grouping, _fraction(call))
@@ -60,6 +60,14 @@ def _quantile_cont(call: Call) -> Expr:
 @aggregates(exp.PercentileDisc, exp.Quantile)
 def _quantile_disc(call: Call) -> Expr:
     return _discrete(call, *_values(call, call.argument()), _fraction(call))
+
+
+def _refuse_other(call: Call, x: Expr) -> Expr:
+    """Between two REALs DuckDB computes with few digits, and between two TIMEs with microseconds."""
+    if x.type is not None and x.type.kind in HELD:
+        hint = "cast it: CAST(x AS DOUBLE)" if x.type == REAL else "take QUANTILE_DISC"
+        raise call.unsupported(f"{call.name} of {an(x)}", hint)
+    return x
 
 
 def _values(call: Call, x: Expr) -> tuple[Expr, Grouping]:
@@ -186,6 +194,7 @@ def _most_often(x: Expr, grouping: Grouping) -> Expr:
 def _mad(call: Call) -> Expr:
     """MAD(x) = MEDIAN(ABS(x - MEDIAN(x))): when the median moves, so does every distance from it."""
     one_argument(call)
+    _refuse_other(call, call.argument())
     x = call.number()
     if call.distinct:
         raise call.unsupported(f"{call.name} with DISTINCT", "take the distinct values in a subquery")
