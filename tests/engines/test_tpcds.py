@@ -22,8 +22,8 @@ TWO_ROWS = {"q58"}  # random rows give its scalar subquery a second row, and Duc
 SLOW = {
     f"q{n}"
     for n in (
-        2, 5, 14, 17, 18, 23, 25, 29, 35, 36, 47, 53, 54, 57, 59, 63, 64, 66, 67, 70, 72, 75, 77, 78, 80, 83, 85, 86, 87,
-        89, 95,
+        2, 5, 14, 17, 18, 23, 25, 29, 35, 36, 47, 53, 54, 57, 59, 63, 64, 66, 67, 70, 72, 75, 77, 78, 80, 83, 85, 86,
+        87, 89, 95,
     )
 }  # fmt: skip
 """These take more than five seconds to compile."""

@@ -141,7 +141,7 @@ def _offset(bound: exp.Expr, is_further: bool, keys: tuple[Key, ...], node: exp.
     here = Scope(scope.session, (Field("#", "this", variable(key.this, key.expr.type, False)),))
     symbol = "-" if key.descending == is_further else "+"
     edge = computed(bound, here, symbol, exp.column("this", table="#"), bound)
-    sides = comparable(variable(key.var, key.expr.type, False), edge)
+    sides = comparable(variable(key.var, key.expr.type, False), edge, by_order=True)
     if sides is None or edge.nullable:
         raise source.error(node, f"a distance of {bound.sql('duckdb')} does not fit the ORDER BY", _BOUND)
     return Compare(">=" if key.descending else "<=", sides[0].bare, sides[1].bare)
