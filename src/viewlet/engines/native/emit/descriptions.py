@@ -47,7 +47,7 @@ def _relation(relation: Relation) -> str:
     table = f"&Program::table_{name}"
     if relation.static:
         return f"static_table<Program, {table}>({quoted(relation.name)}, columns_{name})"
-    triggers = f"&Program::insert_{name}, &Program::delete_{name}"
+    triggers = f"&Program::insert_{name}, &Program::delete_{name}, &Program::foresee_{name}"
     return f"relation<Program, {table}, {triggers}>({quoted(relation.name)}, columns_{name})"
 
 

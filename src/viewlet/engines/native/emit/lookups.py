@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from viewlet.engines.native.emit.context import Context
 from viewlet.engines.native.emit.identifiers import named
-from viewlet.engines.native.emit.keys import Key, too_fine, whole_key
+from viewlet.engines.native.emit.keys import Key, probe_key, too_fine, whole_key
 from viewlet.engines.native.emit.layout import Field, MapLayout, Positions
 from viewlet.engines.native.emit.places import Place, Places
 from viewlet.engines.native.emit.values import Cpp, Scope, value_of
@@ -51,6 +51,10 @@ class Lookups:
         if self.context.params.issuperset(names) and not can_fail(key):
             return self.places.at(map_.name, text)
         return Place(map_.name, text)
+
+    def foresee_slice(self, map_: MapLayout, names: tuple[str, ...], positions: Positions, key: Key) -> None:
+        if positions and self.context.params.issuperset(names[i] for i in positions) and not can_fail(key):
+            self.places.in_slice(map_.name, map_.index(positions), probe_key(map_, key))
 
     def fill(self, map_: MapLayout, key: Key) -> None:
         """A view cache computes what it is asked for and does not hold."""

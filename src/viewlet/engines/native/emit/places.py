@@ -29,11 +29,20 @@ class Places:
     """The entries whose keys the event alone gives. Which of them is used twice is known when all is written."""
 
     known: dict[tuple[str, str], Place] = field(default_factory=dict)
+    slices: list[str] = field(default_factory=list)
 
     def at(self, map_name: str, key: str) -> Place:
         place = self.known.setdefault((map_name, key), Place(map_name, key))
         place.uses += 1
         return place
+
+    def in_slice(self, map_name: str, index: str, probe: str) -> None:
+        """A slice whose key the event alone gives."""
+        self.slices.append(f"{map_name}.foresee<{index}>({probe}, close);")
+
+    def foreseen(self) -> list[str]:
+        """C++ that fetches what the function will look up, when the event is known and its turn has not come."""
+        return [f"{place.map_name}.foresee({place.key}, close);" for place in self.known.values()] + self.slices
 
     def declared(self, fresh: Callable[[str], str]) -> list[str]:
         """C++ for those that are used more than once; the name says of which map."""

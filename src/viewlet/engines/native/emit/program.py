@@ -173,6 +173,7 @@ def _functions(triggers: Triggers, rows: dict[str, tuple[Field, ...]]) -> Iterat
         insert, delete = known.get(relation.name, (None, None))
         if not relation.static:
             yield from _relation_functions(triggers, relation.name, rows[relation.name], insert, delete)
+            yield _foresee(triggers, relation.name)
     for view in program.views:
         if view.is_cache:
             map_, _ = triggers.layout[view.name]
@@ -194,6 +195,13 @@ def _relation_functions(
     else:
         yield _function(f"insert_{name}", event, triggers.trigger(insert, fields, False))
         yield _function(f"delete_{name}", event, triggers.trigger(delete, fields, False))
+
+
+def _foresee(triggers: Triggers, relation: str) -> Code:
+    """Fetches what the triggers of an event will look up by its own values."""
+    body = plain_code(*dict.fromkeys(triggers.foreseen.get(relation, ())))
+    given = f"const {row_type(relation)}& event, bool close" if body.lines else f"const {row_type(relation)}&, bool"
+    return _function(f"foresee_{plain(relation)}", given, body)
 
 
 def _function(name: str, given: str, body: Code) -> Code:

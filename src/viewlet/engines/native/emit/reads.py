@@ -53,6 +53,7 @@ class Reads:
         with self.lookups.representable(map_, names, positions, scope) as key:
             self.lookups.fill(map_, key)
             entry = self.context.fresh(map_.name)
+            self.lookups.foresee_slice(map_, names, positions, key)
             head = f"for ({each_entry(map_, entry, positions, key)})"
             with self.context.out.loop(head, lookups=1 if positions else 0):
                 for step in steps:

@@ -35,6 +35,7 @@ class Triggers:
     shared: Shared
     plans: dict[tuple[str, str, bool], Plan] = field(default_factory=dict)
     fills: dict[str, Block] = field(default_factory=dict)
+    foreseen: dict[str, list[str]] = field(default_factory=dict)  # by relation: what fetches the entries of its events
 
     @property
     def layout(self) -> Layout:
@@ -87,6 +88,7 @@ class Triggers:
                 self.comment(nest, turn, params)
                 self.turn(nest, turn, collected.get(i, {}), scope)
         self.sweep(nest)
+        self.foreseen.setdefault(trigger.event.relation, []).extend(nest.lookups.places.foreseen())
         return nest.code()
 
     def turn(self, nest: Nest, turn: Turn, collected: Mapping[str, Temporary], scope: Scope) -> None:

@@ -144,11 +144,27 @@ inline bool must_take_turns(State& state) {
     return false;
 }
 
+// Whether it is worth while to fetch ahead what triggers look up: a map is large, and the batch is not short.
+inline bool must_foresee(State& state) {
+    if (state.batch.size() <= ANNOUNCED) return false;
+    for (u32 i = MODULE.relation_count; i < MODULE.map_count; ++i)
+        if (MODULE.maps[i].size(state.program) > CACHED) return true;
+    return false;
+}
+
+inline void foresee(State& state, const Event& event, bool close) {
+    if (event.relation->foresee) event.relation->foresee(state.program, event.row, close);
+}
+
 // The first event for which a view could not be computed, or the end. The tables are then as before, and the views are
 // to be built again.
 inline Event* fire_all(State& state, bool in_turn) {
     Faults& faults = state.faults();
+    bool foreseen = must_foresee(state);
+    Event* last = state.batch.end();
     for (Event& event : state.batch) {
+        if (foreseen && u64(last - &event) > ANNOUNCED) foresee(state, (&event)[ANNOUNCED], false);
+        if (foreseen && u64(last - &event) > APPROACHED) foresee(state, (&event)[APPROACHED], true);
         fire(state, event);
         if (in_turn) change_table(state, event, event.times);
         if (!faults.any) continue;

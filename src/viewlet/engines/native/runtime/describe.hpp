@@ -37,6 +37,8 @@ struct RelationInfo {
     u32 (*announce)(void* program, const void* row);  // its hash; its place in the table is needed soon
     void (*approach)(void* program, u32 hash);        // and very soon: the place has arrived, the entry has not
     void (*fire)(void* program, bool insert, const void* row);  // nullptr: static, no triggers
+    // what its trigger will look up is needed soon; `close`: very soon, as above. nullptr: nobody knows
+    void (*foresee)(void* program, const void* row, bool close);
 
     i64 count(void* program, const void* row) const {
         void* values = table->access(program, row, Access::FIND);
@@ -236,8 +238,6 @@ template <class P, auto map, auto... orders> constexpr MapInfo map_of(const char
 
 // -- relations --------------------------------------------------------------------------------------------------------
 
-inline constexpr u32 WELL_CACHED = 1 << 11;  // entries of a table
-
 template <class P, auto table> Change change_row(void* program, const void* row, u32 hash, i64 times) {
     auto& map = static_cast<P*>(program)->*table;
     auto& key = *static_cast<const key_type<table>*>(row);
@@ -271,6 +271,10 @@ void fire_row(void* program, bool insert, const void* row) {
     insert ? (p.*on_insert)(event) : (p.*on_delete)(event);
 }
 
+template <class P, auto table, auto foresee> void foresee_row(void* program, const void* row, bool close) {
+    (static_cast<P*>(program)->*foresee)(*static_cast<const key_type<table>*>(row), close);
+}
+
 template <class P, auto table, u32 N>
 constexpr RelationInfo static_table(const char* name, const Column (&columns)[N]) {
     constexpr u32 size = sizeof(key_type<table>);
@@ -282,13 +286,15 @@ constexpr RelationInfo static_table(const char* name, const Column (&columns)[N]
             change_row<P, table>,
             announce_row<P, table>,
             approach_row<P, table>,
+            nullptr,
             nullptr};
 }
 
-template <class P, auto table, auto on_insert, auto on_delete, u32 N>
+template <class P, auto table, auto on_insert, auto on_delete, auto foresee = nullptr, u32 N>
 constexpr RelationInfo relation(const char* name, const Column (&columns)[N]) {
     RelationInfo info = static_table<P, table>(name, columns);
     info.fire = fire_row<P, table, on_insert, on_delete>;
+    if constexpr (!__is_same(decltype(foresee), decltype(nullptr))) info.foresee = foresee_row<P, table, foresee>;
     return info;
 }
 

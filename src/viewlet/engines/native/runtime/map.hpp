@@ -22,6 +22,10 @@ VIEWLET_SITE void note_doubt(Ids& doubts, EntryHead& entry) {
     doubts.push(entry.id);
 }
 
+// A table of so many entries is in the cache: none is worth fetching ahead. A map may have more, since fetching costs its
+// hashes once more, and the processor finds other work beside a trigger.
+inline constexpr u32 WELL_CACHED = 1 << 11, CACHED = 1 << 16;
+
 template <u32 count>
 struct Cells {
     u32 of[count];
@@ -141,10 +145,21 @@ struct Map {
     VIEWLET_INLINE void prefetch(u32 hash) const { tables[0].prefetch(hash); }
     // Of the key with this hash, whose slot was prefetched before.
     VIEWLET_INLINE void prefetch_entry(u32 hash) const {
-        const Slot* slot = tables[0].find(hash, [](u32) { return true; });
-        if (!slot) return;
-        auto* entry = reinterpret_cast<const char*>(entries.at(slot->id));
-        for (u64 line = 0; line < sizeof(Entry); line += 64) __builtin_prefetch(entry + line);
+        if (const Slot* slot = tables[0].find(hash, [](u32) { return true; })) prefetch_whole(slot->id);
+    }
+
+    // A key, or the slice of a probe, that an event will look up: first its slot, when `close` its entry.
+    VIEWLET_SHARED void foresee(const Key& key, bool close) const {
+        if (size() <= CACHED) return;
+        close ? prefetch_entry(hash_of(key)) : prefetch(hash_of(key));
+    }
+    template <class Index>
+    VIEWLET_SHARED void foresee(const Key& probe, bool close) const {
+        if (size() <= CACHED) return;
+        const Slots& table = tables[place<Index>.table];
+        u32 hash = hash_in<Index>(probe);
+        if (!close) return table.prefetch(hash);
+        if (const Slot* slot = table.find(hash, [](u32) { return true; })) prefetch_whole(last_of<Index>(slot->id));
     }
 
     VIEWLET_INLINE Entry* find(const Key& key) { return reach(key, false); }
@@ -231,6 +246,11 @@ private:
 
     template <class Index>
     static constexpr IndexPlace place = place_among<Index, Indexes...>();
+
+    VIEWLET_INLINE void prefetch_whole(u32 id) const {
+        auto* entry = reinterpret_cast<const char*>(entries.at(id));
+        for (u64 line = 0; line < sizeof(Entry); line += 64) __builtin_prefetch(entry + line);
+    }
 
     template <class Index>
     VIEWLET_INLINE Slots& table_of() {
