@@ -32,7 +32,7 @@ class Door:
     def __init__(self, relation: Relation) -> None:
         self.relation, self.given = relation, relation.as_given
         trees = [sqlglot.parse_one(column.derived, read="duckdb") for column in relation.derived]
-        named = {column.name for tree in trees for column in tree.find_all(exp.Column)}
+        named = {column.name.lower() for tree in trees for column in tree.find_all(exp.Column)}
         self._read = [i for i, column in enumerate(self.given.columns) if column.name in named]
         self._remembered = lru_cache(REMEMBERED)(self._computed_one)
 
@@ -58,13 +58,13 @@ class Door:
         return [(*mine, *more) for mine, more in zip(given, derived, strict=True)]
 
     def table(self, table: pa.Table) -> pa.Table:
-        """An Arrow table by the names of its columns. Where one is missing, the engine says so."""
+        """An Arrow table by the names of its columns. One that is missing is NULL."""
         names = {name.lower(): name for name in table.column_names}
         read = [self.given.columns[i] for i in self._read]
-        if any(column.name not in names for column in read):
-            return table
+        nulls = {c.name: pa.nulls(table.num_rows, arrow.arrow_type(c.type)) for c in read if c.name not in names}
+        columns = [nulls[c.name] if c.name in nulls else table.column(names[c.name]) for c in read]
         try:
-            derived = self.computed(table.select([names[c.name] for c in read]).rename_columns([c.name for c in read]))
+            derived = self.computed(pa.Table.from_arrays(columns, [c.name for c in read]))
         except DataError:  # perhaps of a value that its column does not take: row by row it is told which
             cells = [to_key(self.given, row, number) for number, row in enumerate(arrow.rows(table, self.given.name))]
             derived = self.computed(self._batch(list(map(self._reads, cells))))

@@ -1,4 +1,7 @@
-"""What a CREATE STREAM or CREATE TABLE says of its rows beside their types: NOT NULL, PRIMARY KEY, UNIQUE."""
+"""What a CREATE STREAM or CREATE TABLE says of its rows beside their types: NOT NULL, PRIMARY KEY, UNIQUE.
+
+CHECK is in :mod:`viewlet.sql.checks`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ from viewlet.sql.source import Source, did_you_mean
 
 _NULLS = "leave it out; a column that is never NULL is declared NOT NULL"
 _HINTS: dict[str, str] = {
-    "CHECK": "leave it out, and test the rows before the insert; a view … WHERE NOT (condition) finds those that fail",
     "DEFAULT": "leave it out, and give the value with each row; a column that is not given is NULL",
     "REFERENCES": "leave it out; a view with NOT EXISTS (…) finds the rows without a partner",
     "FOREIGN KEY": "leave it out; a view with NOT EXISTS (…) finds the rows without a partner",
@@ -55,6 +57,8 @@ def is_nullable(source: Source, definition: exp.ColumnDef) -> bool:
                 nullable = bool(kind.args.get("allow_null"))
             case exp.PrimaryKeyColumnConstraint() | exp.UniqueColumnConstraint() | exp.CommentColumnConstraint():
                 pass
+            case exp.CheckColumnConstraint():
+                pass  # for viewlet.sql.checks
             case kind:
                 raise refuse(source, definition, kind)
     return nullable
@@ -77,6 +81,8 @@ def keys(source: Source, definitions: Sequence[exp.Expr], columns: Sequence[str]
                 primary.append(known)
             case exp.UniqueColumnConstraint():
                 unique.append(known)
+            case exp.CheckColumnConstraint():
+                pass
             case _:
                 raise refuse(source, place, constraint)
         if len(primary) > 1:

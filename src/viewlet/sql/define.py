@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from viewlet.program.trigger import Result
 from viewlet.schema import CLOCK, Relation
+from viewlet.sql.checks import checks
 from viewlet.sql.ddl import relation
 from viewlet.sql.heads import Head, Kind
 from viewlet.sql.parse import AnyStatement, Change, Drop, Rename, Statement
@@ -96,7 +97,8 @@ class Definitions:
         if derived and Dropped(statement.name) in self.dropped:
             hint = "choose another name: functions of its rows were computed for the one before"
             raise self.source.unsupported(statement.place, f"{statement.name} defined again", hint)
-        self.catalog.relations[statement.name] = replace(relation_, columns=relation_.columns + derived)
+        checked = checks(self.source, statement.tree.this, relation_.columns)
+        self.catalog.relations[statement.name] = replace(relation_, columns=relation_.columns + checked + derived)
 
     def _create_view(self, statement: Statement) -> None:
         session = Session(self.source, self.catalog, self.dialect, Names())
@@ -131,7 +133,7 @@ class Definitions:
 
     def _rename(self, head: Head, column: str, new: str) -> None:
         self._check_unread(head.place, head.name, "be renamed")
-        if head.name in self.catalog.derived and head.name in self.catalog.relations:
+        if head.name in self.catalog.relations and self.catalog.relations[head.name].derived:
             hint = "drop it, and define it with another name"
             raise self.source.unsupported(head.place, "RENAME where functions of the rows were computed", hint)
         if column:

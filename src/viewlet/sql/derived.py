@@ -123,7 +123,7 @@ def derived(node: exp.Expr, scope: Scope, anyway: bool) -> Expr | None:
         scope,
         {id(c): o.quoted for c, o in zip(columns, origins, strict=True)},
     )
-    type_ = None if text is None or _depends_on_more(text) else _type(node, scope, text, origins)
+    type_ = None if text is None or depends_on_more(text) else _type(node, scope, text, origins)
     if text is None or type_ is None:
         return None
     atoms = {origin.atom for origin in origins}
@@ -182,7 +182,7 @@ def _origin(column: exp.Column, scope: Scope) -> _Origin:
     return _Origin(atom, own_name, shown(expr.type) if expr.type else VARCHAR)
 
 
-def _depends_on_more(text: str) -> bool:
+def depends_on_more(text: str) -> bool:
     """On the clock, on chance or on the session. Columns are quoted, so a word is a function or a keyword."""
     tokens = _DUCKDB.tokenize(text)
     is_called = [after.token_type == TokenType.L_PAREN for after in tokens[1:]] + [False]
