@@ -22,7 +22,7 @@ def column_texts(values: Sequence[object], type_: Type, *, is_key: bool) -> list
     >>> column_texts([1234.5, 2.25, math.nan], DOUBLE, is_key=False)
     ['1,234.50', '2.25', 'nan']
     """
-    digits = _digits([v for v in values if isinstance(v, float)]) if type_.kind == "DOUBLE" else 0
+    digits = _digits([v for v in values if isinstance(v, float)]) if type_.held.kind == "DOUBLE" else 0
     return [_text(value, digits, "" if is_key else ",") for value in values]
 
 

@@ -63,7 +63,7 @@ def _shown(type_: Type) -> Shown | None:
         case "DECIMAL":
             context = Context(prec=type_.precision)
             return lambda cell: Decimal(cell).scaleb(-type_.scale, context)
-        case "DOUBLE":
+        case "DOUBLE" | "REAL":
             return lambda cell: math.nan if cell != cell else cell
         case "DATE" | "TIMESTAMP":
             return lambda cell: value_of(cell, type_)

@@ -10,11 +10,16 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
 import viewlet
 from tests.engines.conformance import Case, agree
 from tests.oracle.oracle import Row
+from viewlet.cli.main import app
+from viewlet.jobs.results import json_lines
 from viewlet.program.trigger import Program
+from viewlet.schema import REAL
+from viewlet.shown import column_texts
 from viewlet.spark.pipeline import pipeline_of
 from viewlet.workloads.streams import Event
 
@@ -176,6 +181,28 @@ def test_values_that_do_not_fit(place: int, value: object, message: str) -> None
     with pytest.raises(viewlet.DataError, match=message):
         database.insert("r", tuple(row))
     assert database.view("v").rows() == [(0,)]
+
+
+def test_as_json_and_on_a_screen() -> None:
+    database = opened("python", "CREATE MATERIALIZED VIEW v AS SELECT f, t, i, e, b FROM r")
+    database.insert("r", (1, 2.5, "10:00", dt.timedelta(minutes=1), "a", b"\x00\xff", None, None))
+    assert list(json_lines(database.view("v").arrow())) == [
+        '{"f": 2.5, "t": "10:00:00", "i": 60.0, "e": "a", "b": "00ff"}'
+    ]
+    assert column_texts([2.5], REAL, is_key=True) == ["2.5"]
+
+
+def test_a_csv_file_has_them_but_for_intervals(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("f,t,e,b\n0.1,09:30:00,ok,ab\n,,,\n")
+    source = f"WITH (connector = 'csv', path = '{tmp_path}/r.csv')"
+    for column in ("e ENUM('sad', 'ok')", "i INTERVAL"):
+        script = f"CREATE STREAM r (f REAL, t TIME, b BLOB, {column}) {source}; CREATE MATERIALIZED VIEW v AS FROM r"
+        (tmp_path / "job.sql").write_text(script)
+        ran = CliRunner().invoke(app, ["run", str(tmp_path / "job.sql"), "--json", "--verify"])
+        if column.startswith("e"):
+            assert '"t": "09:30:00", "b": "6162", "e": "ok"' in ran.output
+        else:
+            assert ran.exit_code == 3
 
 
 def test_rounding_in_a_batch_is_checked() -> None:

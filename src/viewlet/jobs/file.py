@@ -14,7 +14,7 @@ import pyarrow.parquet
 from viewlet.arrow import arrow_type
 from viewlet.errors import DataError, Error
 from viewlet.jobs.source import Files
-from viewlet.schema import Relation
+from viewlet.schema import INTERVAL, Relation
 
 OP = "op"
 OPS = "it is +1 (insert), -1 (delete), or how often"
@@ -76,6 +76,9 @@ def check_columns(relation: Relation, file: str, names: Iterable[str]) -> None:
 
 def _csv(relation: Relation, file: str, content: pa.Buffer | None) -> Iterator[pa.Table]:
     """As RFC 4180 has it. An empty field is NULL, quoted or not, and nothing else is."""
+    if length := next((c.name for c in relation.given if c.type == INTERVAL), None):
+        hint = "declare it BIGINT, a number of seconds, or read Parquet"
+        raise DataError(f"a CSV file has no INTERVALs: {hint}", relation=relation.name, column=length)
     types = {c.name: arrow_type(c.type) for c in relation.given} | {OP: pa.int64()}
     parse = pyarrow.csv.ParseOptions(newlines_in_values=True)
     blocks = pyarrow.csv.ReadOptions(block_size=BLOCK, use_threads=False)  # one thread can tell where an error is

@@ -75,7 +75,10 @@ def _object(names: Sequence[str], row: Sequence[Any]) -> str:
 
 
 def _text(value: Any) -> str:
-    """A DECIMAL keeps all its digits. JSON has no number for NaN and infinities, and no dates: texts they become."""
+    """A DECIMAL keeps all its digits. JSON has no number for NaN and infinities, and no dates: texts they become.
+
+    So do bytes, in hexadecimal digits. An INTERVAL is its seconds.
+    """
     match value:
         case Decimal():
             return f"{value:f}"
@@ -83,6 +86,10 @@ def _text(value: Any) -> str:
             return '"NaN"' if math.isnan(value) else f'"{"-" * (value < 0)}Infinity"'
         case dt.date() | dt.time():
             return f'"{value.isoformat()}"'
+        case dt.timedelta():
+            return _text(value.total_seconds())
+        case bytes():
+            return f'"{value.hex()}"'
         case list():
             return f"[{', '.join(map(_text, value))}]"
         case _:
