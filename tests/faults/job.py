@@ -55,12 +55,12 @@ class Job:
 
     def has(self, batch: int) -> tuple[bool, bool, bool]:
         """Offsets, a manifest, Spark's commit."""
-        offsets, manifest, commit = f"offsets/{batch}", f"viewlet/batches/{batch}.json", f"commits/{batch}"
-        return (
-            (self.checkpoint / offsets).exists(),
-            (self.checkpoint / manifest).exists(),
-            (self.checkpoint / commit).exists(),
-        )
+        offsets, commit = self.checkpoint / "offsets" / str(batch), self.checkpoint / "commits" / str(batch)
+        return offsets.exists(), bool(self.manifests(batch)), commit.exists()
+
+    def manifests(self, batch: int) -> list[Path]:
+        """One for each driver that has done the batch."""
+        return sorted(self.state("batches").glob(f"{batch}-*.json"))
 
     def lose(self, what: str, batch: int) -> None:
         """Spark's ``offsets`` or ``commits`` of a batch, with their checksums."""

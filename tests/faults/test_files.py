@@ -49,7 +49,8 @@ def test_broken_files_and_bad_rows_are_refused_by_name_and_change_nothing(spark:
     job = Job(bids_streams(tmp_path / "in", 4), tmp_path / "checkpoint")
     job.run_with(spark, 2)
     give(job.streams, range(2, 3))
-    for path in ("batches/1.json", job.newest.cells["c0"].logs[-1].file.path):
+    (manifest,) = job.manifests(1)
+    for path in (f"batches/{manifest.name}", job.newest.cells["c0"].logs[-1].file.path):
         with flipped(job.state(path)):
             job.is_refused(spark, "CorruptError", path)
     for bad, *reasons in BAD_ROWS:
@@ -68,7 +69,8 @@ def test_a_batch_without_commit_is_done_again_where_its_manifest_is_broken(spark
     job = Job(bids_streams(tmp_path / "in", 4), tmp_path / "checkpoint")
     job.run_with(spark, 3)
     job.lose("commits", 2)
-    with flipped(job.state("batches/2.json")):
+    (manifest,) = job.manifests(2)
+    with flipped(manifest):
         job.run(spark)
         assert job.newest.batch == 2
     check(job.streams, job.checkpoint, job.run_with(spark, 4))

@@ -88,10 +88,9 @@ class Driver:
     @property
     def ticket(self) -> Ticket:
         """Of the next batch."""
-        address = None if self.answer is None else self.answer.address
-        return Ticket(
-            self.place.run, self.place.artefact, self.name, self.batch, self.chain, address, VIEWS, self.splits
-        )
+        address, chain = None if self.answer is None else self.answer.address, self.chain
+        run, artefact = self.place.run, self.place.artefact
+        return Ticket(run, artefact, self.name, self.batch, chain.version, lambda: chain, address, VIEWS, self.splits)
 
     def ask(self, events: Sequence[tuple[int, Row]]) -> Answer:
         """One attempt of the next batch; whether it counts is decided by :meth:`commit`."""

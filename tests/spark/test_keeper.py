@@ -25,7 +25,7 @@ from tests.spark.cell_driver import (
     numbers,
     place_at,
 )
-from viewlet.durable.chain import Chain
+from viewlet.durable.chain import START, Chain
 from viewlet.errors import CorruptError, DataError, OverflowError_
 from viewlet.spark.process.artefact import publish
 from viewlet.spark.process.client import Answer, Rows, Split, Ticket, apply, apply_held, hold, new_run, part_rows, stop
@@ -68,7 +68,7 @@ def test_a_cell_without_rows_has_the_row_of_an_aggregate_over_nothing(driver: Dr
 
 def test_a_cell_publishes_what_it_is_asked_to(place: Place) -> None:
     """A view over all cells is finished in one of them."""
-    answer = apply(Ticket(place.run, place.artefact, "shy", 0, Chain(), None, ("t",)), [])
+    answer = apply(Ticket(place.run, place.artefact, "shy", 0, START, Chain, None, ("t",)), [])
     assert list(answer.log.changes) == ["t"]
     stop(place.run, [answer.address])
 
@@ -212,10 +212,11 @@ def test_a_sum_that_no_longer_fits_is_refused(place: Place) -> None:
     artefact = publish(place.store, program, ["v"])
     artefact = replace(artefact, objects={})  # as on another platform: the keeper compiles
     great = pa.record_batch({"b": pa.array([2**63 - 1], pa.int64())})
-    ticket = Ticket(place.run, artefact, "overflow", 0, Chain(), None, ("v",))
+    ticket = Ticket(place.run, artefact, "overflow", 0, START, Chain, None, ("v",))
     answer = apply(ticket, [Rows("r", 1, great)])
+    chain = Chain().followed(answer.log)
     with pytest.raises(OverflowError_, match=r"v\.s: a sum no longer fits BIGINT"):
-        apply(replace(ticket, batch=1, chain=Chain().followed(answer.log)), [Rows("r", 1, great)])
+        apply(replace(ticket, batch=1, version=chain.version, chain=lambda: chain), [Rows("r", 1, great)])
     stop(place.run, [answer.address])
 
 

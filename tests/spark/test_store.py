@@ -16,7 +16,8 @@ import pyarrow as pa
 import pytest
 
 from viewlet.durable.chain import START, Address, Chain, File, Log, Manifest, Snapshot, Version, ViewFiles
-from viewlet.durable.manifest import clean, newest_manifest, read_manifest, write_manifest
+from viewlet.durable.cleaning import sweep
+from viewlet.durable.manifest import newest_manifest, read_manifest, write_manifest
 from viewlet.durable.store import Store, digest
 from viewlet.errors import CorruptError, Error
 from viewlet.spark.driver.offsets import keep_offsets, noted_offsets, restore_offsets
@@ -309,7 +310,7 @@ def test_cleaning_keeps_what_a_manifest_names_or_may_come_to_name_and_nothing_ol
     query, removed = Query(store), 0
     for batch in range(-2, 28):
         query.run(batch)
-        removed += clean(store, batch, RETAIN)
+        removed += sweep(store, batch, RETAIN)
         kept = [m for b in range(-2, batch + 1) if (m := read_manifest(store, b)) is not None]
         assert [m.batch for m in kept] == list(range(max(-2, batch - RETAIN + 1), batch + 1))
         named = {file.path for m in kept for chain in m.cells.values() for file in chain.files()}
@@ -333,9 +334,9 @@ def test_nothing_is_cleaned_by_a_manifest_that_cannot_be_read(tmp_path: Path) ->
         query.run(batch)
     before = store.walk("")
     flip(tmp_path / "batches/9.json")
-    assert clean(store, 9, 3) == 0
+    assert sweep(store, 9, 3) == 0
     assert store.walk("") == before
-    assert clean(store, 30, 3) == 0, "without any retained manifest there is no telling what is needed"
+    assert sweep(store, 30, 3) == 0, "without any retained manifest there is no telling what is needed"
 
 
 # -- events ------------------------------------------------------------------------------------------------------------

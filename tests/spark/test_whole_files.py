@@ -14,9 +14,10 @@ from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
 import viewlet.durable.store
 from viewlet.durable.chain import Chain, File, Log, Manifest
 from viewlet.durable.manifest import newest_manifest, write_manifest
+from viewlet.durable.published import published
 from viewlet.durable.store import Store, absolute
 from viewlet.errors import CorruptError, Error
-from viewlet.spark.driver.cluster import batches_done, read_changes
+from viewlet.spark.driver.cluster import batches_done
 from viewlet.spark.sinks import merge_on_read
 
 
@@ -74,8 +75,8 @@ def change(store: Store, batch: int) -> File:
 
 
 def followed(store: Store, batch: int) -> list[Any]:
-    paths = pa.record_batch({"path": [store.path_of(f"published/{batch}.json")]})
-    return [row for part in read_changes(store.uri, "v", None)(iter([paths])) for row in part.to_pylist()]
+    files = published(store, batch)["changes"]["v"]
+    return [row for file in files for row in pq.read_table(pa.BufferReader(store.read(file))).to_pylist()]
 
 
 def test_what_is_published_is_whole_whenever_it_is_listed(root: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,6 @@ versions, so nobody who asks for one can mistake the other for it, and only the 
 
 from __future__ import annotations
 
-import json
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -167,14 +165,6 @@ class Chain:
     def from_json(data: Json) -> Chain:
         snapshots = tuple(map(Snapshot.from_json, data["snapshots"]))
         return Chain(snapshots, tuple(map(Log.from_json, data["logs"])))
-
-    def packed(self) -> bytes:
-        """Small enough to go to every task of a batch, though only one of them has this cell."""
-        return zlib.compress(json.dumps(self.to_json()).encode(), 1)
-
-    @staticmethod
-    def unpacked(data: bytes) -> Chain:
-        return Chain.from_json(json.loads(zlib.decompress(data)))
 
 
 @dataclass(frozen=True)

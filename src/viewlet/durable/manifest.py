@@ -1,154 +1,190 @@
-"""The manifests of a query: which files count after each batch, and which may go.
+"""The manifests of a query: which files count after each batch.
 
-``batches/<b>.json`` is read to go on from batch b; ``published/<b>.json``, a line that names the files with
-the changes of b, is for those who follow the views.
+``batches/<b>-<run>.json`` is read to go on from batch b. A manifest is *whole*, or it is a *step* on the manifest of
+the batch before (``steps.py``). A driver's first manifest is whole. So is the next one once the steps since weigh as
+much as a whole one: a batch writes at most twice what it changed. A manifest is never written again, and belongs to
+one run of a driver. So whatever else happens, a step stands on the manifest that it was written on:
+
+* A driver dies before its manifest is there: the batch was not done. Its cells' files are named by nobody.
+* It dies between a manifest and its note (``published.py``): the next driver finds the manifest, and publishes it.
+* It dies after that, before Spark commits: the next driver finds both, and has nothing to do.
+* A driver that was believed dead writes its manifest of a batch that another driver has done since: under a name of its
+  own. Both are of the same rows, so either may be read; steps stand on that of their own driver.
+* A manifest is damaged: those that stand on it cannot be read either, up to the next whole one. A driver at work goes
+  on from memory. A driver that starts refuses, unless the batch is not committed: then it does the batch again.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from viewlet.durable.chain import Json, Manifest, snapshot_stem
+from viewlet.durable.chain import Json, Manifest
+from viewlet.durable.published import publish, published_run
+from viewlet.durable.steps import Step, step_between
 from viewlet.durable.store import Store, digest
 from viewlet.errors import CorruptError
 
-FORMAT = 1
+WHOLE, STEP = 1, 2  # formats
 RETAINED_BATCHES = 100  # as Spark's own minBatchesToRetain
-STATE_DIRECTORIES = ("logs", "snapshots", "bases", "changes")
+MOST_STEPS = 100  # files to read for one manifest, any of which may be damaged
+READERS = 16  # of one manifest's files, where each takes a trip over the network
 
 
-def write_manifest(store: Store, manifest: Manifest) -> None:
+@dataclass(frozen=True)
+class Written:
+    """A manifest as it lies in the store: a step may stand on it."""
+
+    manifest: Manifest
+    digest: str
+    base: int  # the batch of the whole manifest underneath
+    whole_bytes: int
+    step_bytes: int = 0  # of all steps since
+
+    def step_to(self, manifest: Manifest) -> Step | None:
+        if self.step_bytes >= self.whole_bytes or manifest.batch - self.base >= MOST_STEPS:
+            return None
+        return step_between(self.manifest, manifest, self.base, self.digest)
+
+
+def write_manifest(store: Store, manifest: Manifest, on: Written | None = None) -> Written:
     """From here on the batch is done; it is told to others after that, since what they read must not be done again."""
-    body = json.dumps({"format": FORMAT, **manifest.to_json()}, separators=(",", ":")).encode()
-    store.write(_path(manifest.batch), b"%s\n%s\n" % (digest(body).encode(), body))
+    step = on.step_to(manifest) if on is not None else None
+    form, content = (WHOLE, manifest.to_json()) if step is None else (STEP, step.to_json())
+    body = json.dumps({"format": form, **content}, separators=(",", ":")).encode()
+    checksum = digest(body)
+    store.write(path_of(manifest.batch, manifest.run), b"%s\n%s\n" % (checksum.encode(), body))
     publish(store, manifest)
+    if step is None or on is None:
+        return Written(manifest, checksum, manifest.batch, len(body))
+    return Written(manifest, checksum, on.base, on.whole_bytes, on.step_bytes + len(body))
 
 
-def publish(store: Store, manifest: Manifest) -> None:
-    told = {"batch": manifest.batch, "changes": manifest.changes(), "offsets": manifest.offsets}
-    store.write(_published(manifest.batch), json.dumps(told, separators=(",", ":")).encode() + b"\n")
+def path_of(batch: int, run: str) -> str:
+    """Manifests of earlier versions are of no run."""
+    return f"batches/{batch}-{run}.json" if run else f"batches/{batch}.json"
 
 
-def published(store: Store, batch: int) -> Json:
-    """What a batch that is listed as published told. A store may list a file before all of it is there."""
+# -- which there are ---------------------------------------------------------------------------------------------------
 
-    def parsed(data: bytes) -> Json:
+
+class Name(NamedTuple):
+    """Of a manifest's file."""
+
+    batch: int
+    run: str
+
+
+def manifest_names(store: Store) -> list[Name]:
+    """Drafts are none."""
+    matches = (re.fullmatch(r"(-?\d+)(?:-(\w+))?\.json", name) for name in store.names("batches"))
+    return [Name(int(match[1]), match[2] or "") for match in matches if match]
+
+
+def read_manifest(store: Store, batch: int, run: str | None = None) -> Manifest | None:
+    """None where there is none; CorruptError where there is none that can be trusted.
+
+    Of several for one batch, that of ``run``, else the published one, else any: all are of the same rows.
+    """
+    names = [name for name in manifest_names(store) if name.batch == batch]
+    if len(names) > 1:
+        first = run if run is not None else published_run(store, batch)
+        names.sort(key=lambda name: name.run != first)
+    broken: CorruptError | None = None
+    for name in names:
         try:
-            body: Json = json.loads(data)
-        except ValueError:
-            where = store.path_of(_published(batch))
-            raise CorruptError(f"{where} is not whole: start again, and if it stays so, restore it") from None
-        return body
-
-    return store.awaited(_published(batch), parsed)
-
-
-def published_offsets(store: Store, batch: int) -> str | None:
-    """Of which offsets a batch is that was published ("" where its note does not say); None if it was not."""
-    try:
-        return str(published(store, batch).get("offsets", ""))
-    except FileNotFoundError:
-        return None
-
-
-def published_batches(store: Store) -> list[int]:
-    """All that there ever were: to publish is the last thing that a batch does."""
-    return _numbers(store.names("published"))
-
-
-def read_manifest(store: Store, batch: int) -> Manifest | None:
-    """None where there is none; CorruptError where there is one that cannot be trusted."""
-    try:
-        data = store.read(_path(batch)).to_pybytes()
-    except FileNotFoundError:
-        return None
-    where = store.path_of(_path(batch))
-    checksum, _, body = data.removesuffix(b"\n").partition(b"\n")
-    if checksum.decode("latin-1") != digest(body):
-        raise CorruptError(f"{where} fails its checksum: restore it, or start from an empty checkpoint")
-    manifest: Json = json.loads(body)
-    if manifest["format"] != FORMAT:
-        raise CorruptError(f"{where} has format {manifest['format']}, this viewlet reads {FORMAT}")
-    return Manifest.from_json(manifest)
+            return _manifest(store, name)
+        except CorruptError as error:
+            broken = broken or error
+    if broken is not None:
+        raise broken
+    return None
 
 
 def newest_manifest(store: Store, at_most: int | None = None) -> Manifest | None:
     """The manifest of the last batch, or of the last one up to a batch."""
-    batches = [b for b in manifest_batches(store) if at_most is None or b <= at_most]
+    batches = [name.batch for name in manifest_names(store) if at_most is None or name.batch <= at_most]
     return read_manifest(store, max(batches)) if batches else None
 
 
-def manifest_batches(store: Store) -> list[int]:
-    return _numbers(store.names("batches"))
+# -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def _numbers(names: Iterable[str]) -> list[int]:
-    """Of files that are named by their batch; drafts are not."""
-    matches = (re.fullmatch(r"(-?\d+)\.json", name) for name in names)
-    return [int(match[1]) for match in matches if match]
+class Read(NamedTuple):
+    """What is in the file of a manifest, and the digest of that."""
+
+    content: Manifest | Step
+    digest: str
 
 
-def clean(
-    store: Store,
-    committed: int,
-    retain: int = RETAINED_BATCHES,
-    known: MutableMapping[int, frozenset[str]] | None = None,
-) -> int:
-    """Remove what no retained manifest names, and say how many files went. ``known`` is what some of them name.
+def _manifest(store: Store, name: Name) -> Manifest:
+    return whole(store, read(store, name))
 
-    To be called between batches. A file's name begins with the batch that made it; one of a batch that is still
-    retained may belong to an attempt in the making, so only older ones go; and of those, none that is of a snapshot
-    which the next batch may come to name, for it may take long to make. Should a retained manifest be unreadable,
-    nothing goes. Published lines stay: a reader that comes too late must see that its changes are gone.
-    """
-    oldest = committed - retain + 1
-    kept = [b for b in manifest_batches(store) if b >= oldest]
-    if not kept:
-        return 0
+
+def read(store: Store, name: Name) -> Read:
+    where = store.path_of(path_of(*name))
     try:
-        by_batch = {batch: (known or {}).get(batch) or _named(store, batch) for batch in kept}
-        awaited = _awaited(store, max(kept))
-    except CorruptError:
-        return 0
-    if known is not None:
-        known.clear()
-        known.update(by_batch)
-    named = frozenset[str]().union(*by_batch.values())
-    old = [path for path in _state_files(store) if _batch_of(path) < oldest and path not in named]
-    doomed = [path for path in old if not path.rpartition("/")[2].removeprefix(".").startswith(awaited)]
-    manifests = [b for b in manifest_batches(store) if b < oldest]
-    store.delete([*doomed, *map(_path, manifests)])
-    return len(doomed) + len(manifests)
+        data = store.read(path_of(*name)).to_pybytes()
+    except FileNotFoundError:
+        raise CorruptError(f"{where} is not there: restore it, or start from an empty checkpoint") from None
+    checksum, _, body = data.removesuffix(b"\n").partition(b"\n")
+    if checksum.decode("latin-1") != digest(body):
+        raise CorruptError(f"{where} fails its checksum: restore it, or start from an empty checkpoint")
+    content: Json = json.loads(body)
+    if content["format"] not in (WHOLE, STEP):
+        raise CorruptError(f"{where} has format {content['format']}, this viewlet reads up to {STEP}")
+    parsed = Manifest.from_json(content) if content["format"] == WHOLE else Step.from_json(content)
+    return Read(parsed, digest(body))
 
 
-def _awaited(store: Store, batch: int) -> tuple[str, ...]:
-    """How the names of snapshots begin that a cell may be making: of a version after the newest one that it has."""
-    manifest = read_manifest(store, batch)
-    cells = manifest.cells if manifest else {}
-    return tuple(f"{snapshot_stem(name, log.version)}-" for name, chain in cells.items() for log in chain.recent)
+def whole(store: Store, newest: Read) -> Manifest:
+    """A manifest with all that it stands on."""
+    if isinstance(newest.content, Manifest):
+        return newest.content
+    step = newest.content
+    base, *steps = _read_all(store, [Name(batch, step.run) for batch in range(step.base, step.batch)])
+    manifest, checksum = base.content, base.digest
+    for above in (*steps, newest):
+        if isinstance(manifest, Step) or isinstance(above.content, Manifest) or above.content.before != checksum:
+            where = store.path_of(path_of(above.content.batch - 1, step.run))
+            raise CorruptError(
+                f"{where} is not what batch {step.batch} stands on: restore it, or start from an empty checkpoint"
+            )
+        manifest, checksum = above.content.applied(manifest), above.digest
+    assert isinstance(manifest, Manifest), "steps make manifests"
+    return manifest
 
 
-def _named(store: Store, batch: int) -> frozenset[str]:
-    manifest = read_manifest(store, batch)
-    return manifest.files() if manifest else frozenset()
+def _read_all(store: Store, names: list[Name]) -> list[Read]:
+    if store.is_local:
+        return [read(store, name) for name in names]
+    with ThreadPoolExecutor(READERS) as pool:
+        return list(pool.map(lambda name: read(store, name), names))
 
 
-def _state_files(store: Store) -> list[str]:
-    """Hidden names are drafts; those of a writer that died go like the file that they were to become."""
-    return [path for directory in STATE_DIRECTORIES for path in store.walk(directory)]
+class Rolled(NamedTuple):
+    """``added`` are the files that it names beyond those of the one before it; ``base`` is as of :class:`Written`."""
+
+    manifest: Manifest
+    base: int
+    added: frozenset[str]
 
 
-def _batch_of(path: str) -> int:
-    match_ = re.match(r"\.?(-?\d+)-", path.rpartition("/")[2])
-    assert match_ is not None, f"{path} does not say which batch it is of"
-    return int(match_[1])
-
-
-def _path(batch: int) -> str:
-    return f"batches/{batch}.json"
-
-
-def _published(batch: int) -> str:
-    return f"published/{batch}.json"
+def rolled(store: Store, names: Iterable[Name]) -> Iterator[Rolled]:
+    """Manifests one after the other, each read once where it stands on the one before. CorruptError at a broken one."""
+    manifest: Manifest | None = None
+    checksum = ""
+    for name in names:
+        newest = read(store, name)
+        step = newest.content if isinstance(newest.content, Step) else None
+        if manifest is not None and step is not None and step.before == checksum:
+            manifest, added = step.applied(manifest), frozenset(file.path for file in step.files())
+        else:
+            manifest = whole(store, newest)
+            added = manifest.files()
+        checksum = newest.digest
+        yield Rolled(manifest, manifest.batch if step is None else step.base, added)

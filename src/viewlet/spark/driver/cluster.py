@@ -11,20 +11,13 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from viewlet.durable.chain import Manifest
-from viewlet.durable.manifest import (
-    newest_manifest,
-    published,
-    published_batches,
-    published_offsets,
-    read_manifest,
-    write_manifest,
-)
+from viewlet.durable.manifest import manifest_names, newest_manifest, read_manifest, rolled, write_manifest
+from viewlet.durable.published import published_batches, published_offsets
 from viewlet.durable.store import Store
 from viewlet.errors import CorruptError, Error
 from viewlet.spark.process.client import stop
@@ -121,9 +114,11 @@ def save_manifest(checkpoint: str, manifest: Manifest) -> None:
 
 
 def recent_progress(checkpoint: str) -> list[Any]:
+    """One for each batch, of whichever run has done it."""
     last, store = last_committed(checkpoint), Store.of(checkpoint)
-    manifests = [read_manifest(store, batch) for batch in range(max(0, last - RECENT), last + 1)]
-    return [manifest.progress for manifest in manifests if manifest]
+    recent = range(max(0, last - RECENT), last + 1)
+    names = {name.batch: name for name in manifest_names(store) if name.batch in recent}
+    return [one.manifest.progress for one in rolled(store, [names[batch] for batch in sorted(names)])]
 
 
 def stop_cells(checkpoint: str, run: Run) -> None:
@@ -135,30 +130,3 @@ def stop_cells(checkpoint: str, run: Run) -> None:
             if manifest is not None and manifest.run == run.id:
                 stop(run, manifest.addresses.values())
             return
-
-
-def read_changes(
-    store_uri: str, view: str, since: int | None
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """From the paths of what batches published to the changed rows of one view."""
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        store = Store(store_uri)
-        for path in (path for batch in batches for path in batch.column(0).to_pylist()):
-            number = int(path.rpartition("/")[2].removesuffix(".json"))
-            if since is None or number >= since:
-                for file in published(store, number)["changes"].get(view, ()):
-                    yield from _rows(store, view, number, file)
-
-    return run
-
-
-def _rows(store: Store, view: str, batch: int, path: str) -> Iterator[pa.RecordBatch]:
-    try:
-        data = store.read(path)
-    except FileNotFoundError:
-        raise Error(
-            f"the changes of {view} in batch {batch} are deleted by now: read them in time, raise `retain`, or begin "
-            f"later with changes({view!r}, since=…)"
-        ) from None
-    yield from pq.read_table(pa.BufferReader(data), page_checksum_verification=True).to_batches()

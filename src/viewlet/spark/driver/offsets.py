@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 
-from viewlet.durable.manifest import newest_manifest, published_offsets, read_manifest
+from viewlet.durable.manifest import newest_manifest, read_manifest
+from viewlet.durable.published import published_offsets
 from viewlet.durable.store import Store, digest
 from viewlet.errors import CorruptError
 

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,7 +21,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from viewlet.durable.chain import Chain, Manifest
-from viewlet.durable.manifest import clean, newest_manifest, publish, read_manifest, write_manifest
+from viewlet.durable.cleaning import Cleaner
+from viewlet.durable.manifest import Written, newest_manifest, read_manifest, write_manifest
+from viewlet.durable.published import publish
 from viewlet.durable.store import Store, digest
 from viewlet.errors import LONGEST, CorruptError, Error
 from viewlet.spark.driver.offsets import keep_offsets, noted_offsets, refuse_another_batch
@@ -45,7 +47,7 @@ SETTINGS = {  # of the query's session
 }
 STOPPED = re.compile(r"Interrupted(?:IO)?Exception|ClosedByInterruptException|cancelled job group")
 SPARKS_WORDS = "py4j.protocol.Py4JJavaError: An error occurred while calling"
-CLEAN_EVERY = 20  # batches: looking for files to delete lists directories
+CLEAN_EVERY = 20  # batches
 REMEMBERED = 1000  # batches' progress, in memory
 
 
@@ -63,7 +65,8 @@ class Runner:
     retain: int
     planned: bool  # the stream's own plan hands rows over to the cells: what it gives says what they hold
     last: Manifest | None = None
-    named: dict[int, frozenset[str]] = field(default_factory=dict)  # by batch: the files that its manifest names
+    written: Written | None = None  # the last manifest of this driver
+    cleaner: Cleaner | None = None
     recent: deque[Mapping[str, Any]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
@@ -73,18 +76,38 @@ class Runner:
     def _take(self, rows: DataFrame, batch: int) -> None:
         store = Store(self.works.run.store)
         noted = noted_offsets(self.checkpoint, batch)
-        manifest = _done(store, batch, digest(noted.encode()))
+        manifest = self._done(store, batch, digest(noted.encode()))
         if manifest is None:
-            manifest = self._run(store, rows, batch, noted)
-            write_manifest(store, manifest)
+            self._count(store, self._run(store, rows, batch, noted))
         else:
             _run_for_spark(rows, planned=self.planned)
             publish(store, manifest)  # the attempt before may have died just before it did
+            self.last = manifest
+        assert self.last is not None, "the batch is done"
+        self.recent.append(self.last.progress)
+
+    def _done(self, store: Store, batch: int, offsets: str) -> Manifest | None:
+        """What an earlier attempt at this very batch came to; one that is broken, or nobody heard of, is done again.
+
+        Only another driver can have made it: this one has done the batches before, and looks no further.
+        """
+        manifest = None
+        if self.written is None:
+            with suppress(CorruptError):
+                manifest = read_manifest(store, batch)
+        if manifest is not None and manifest.offsets == offsets:
+            return manifest
+        refuse_another_batch(store, batch, offsets, manifest.offsets if manifest else None)
+        return None
+
+    def _count(self, store: Store, manifest: Manifest) -> None:
+        """From here on the batch is done. What it made needless goes once nobody may ask for it."""
+        self.cleaner = self.cleaner or Cleaner(store, self.retain)
+        self.written = write_manifest(store, manifest, self.written)
+        self.cleaner.note(self.last, self.written)
         self.last = manifest
-        self.named[batch] = manifest.files()
-        self.recent.append(manifest.progress)
-        if batch % CLEAN_EVERY == CLEAN_EVERY - 1:
-            clean(store, batch - 1, self.retain, self.named)
+        if manifest.batch % CLEAN_EVERY == CLEAN_EVERY - 1:
+            self.cleaner.clean(manifest.batch - 1)
 
     def _run(self, store: Store, rows: DataFrame, batch: int, noted: str) -> Manifest:
         """Spark's note is forced to the disk meanwhile: once the batch counts, it must not be lost."""
@@ -127,18 +150,6 @@ def _short_if_stopped() -> Iterator[None]:
         raise short.with_traceback(None) from None
 
 
-def _done(store: Store, batch: int, offsets: str) -> Manifest | None:
-    """What an earlier attempt at this very batch came to; one that is broken, or nobody heard of, is done again."""
-    try:
-        manifest = read_manifest(store, batch)
-    except CorruptError:
-        manifest = None
-    if manifest is not None and manifest.offsets == offsets:
-        return manifest
-    refuse_another_batch(store, batch, offsets, manifest.offsets if manifest else None)
-    return None
-
-
 def _run_for_spark(rows: DataFrame, *, planned: bool) -> None:
     """What the cells have already. Sources with a state of their own (dropDuplicates, say) note it as they are read."""
     if planned:
@@ -153,16 +164,30 @@ def run_batch(
 ) -> Manifest:
     """Route, apply, merge: what the cells answer is the batch's manifest."""
     started = time.monotonic()
-    seen = before.addresses if before and before.run == works.run.id else {}  # others' cells do not talk to us
-    chains = dict(before.cells) if before else {}
-    turn = Turn(works, batch, {name: chain.packed() for name, chain in chains.items()}, seen)
+    turn = turn_of(works, before, batch)
     turn, answered = _handed_over(rows, turn) if planned else (turn, _shuffled(rows, turn))
+    return manifest_after(before, turn, answered, offsets, time.monotonic() - started)
+
+
+def turn_of(works: Works, before: Manifest | None, batch: int) -> Turn:
+    if before is None:
+        return Turn(works, batch, None, {}, {})
+    seen = before.addresses if before.run == works.run.id else {}  # others' cells do not talk to us
+    versions = {name: chain.version for name, chain in before.cells.items()}
+    return Turn(works, batch, (before.batch, before.run), versions, seen)
+
+
+def manifest_after(
+    before: Manifest | None, turn: Turn, answered: list[Answer], offsets: str, seconds: float
+) -> Manifest:
+    """The cells that answered have one more batch behind them; the others are as they were."""
+    chains = dict(before.cells) if before else {}
     for answer in answered:
         chains[answer.cell] = chains.get(answer.cell, Chain()).followed(answer.log, answer.snapshot)
     addresses = {**turn.addresses, **{a.cell: a.address for a in answered}}
     held = {**(before.progress["state_by_cell"] if before else {}), **{a.cell: a.state_bytes for a in answered}}
-    progress = _progress(batch, works, answered, held, time.monotonic() - started)
-    return Manifest(batch, offsets, chains, addresses, progress, works.run.id)
+    progress = _progress(turn.batch, turn.works, answered, held, seconds)
+    return Manifest(turn.batch, offsets, chains, addresses, progress, turn.works.run.id)
 
 
 # -- all on this machine -----------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from viewlet.durable.chain import File
-from viewlet.durable.manifest import published, published_batches
+from viewlet.durable.published import published, published_batches
 from viewlet.durable.store import Store, absolute
 from viewlet.errors import Error
 from viewlet.program.trigger import Result

@@ -19,22 +19,19 @@ from pyspark.sql.streaming.listener import (
 from pyspark.sql.streaming.query import StreamingQuery
 
 from viewlet.cells.explain import explain_grid
-from viewlet.durable.store import Store
 from viewlet.program.trigger import Result
 from viewlet.spark.driver.cluster import (
     last_committed,
     on_cluster,
-    read_changes,
     recent_progress,
     stop_cells,
     view_files,
 )
-from viewlet.spark.driver.route import named, spark_type
+from viewlet.spark.driver.route import named
 from viewlet.spark.driver.runner import Runner
+from viewlet.spark.driver.source import BATCH, FORMAT, WEIGHT, register, row_schema
 from viewlet.spark.pipeline import Pipeline
 
-BATCH, WEIGHT = "batch", "weight"
-FILES = "path string, modificationTime timestamp, length long, content binary"  # of Spark's binaryFile
 Progress = Mapping[str, Any]
 
 
@@ -83,9 +80,9 @@ class Views:
 
     def _frame(self, result: Result, files: list[str]) -> DataFrame:
         """Bases and later changes, summed; a row is as often there as its weights say: groups may look alike."""
-        schema = _schema(result)
         if not files:
-            return self._spark.createDataFrame([], schema).drop(WEIGHT)
+            return self._spark.createDataFrame([], row_schema(result))
+        schema = T.StructType([T.StructField(WEIGHT, T.LongType(), False), *row_schema(result).fields])
         reader = self._spark.read.schema(schema).option("parquet.page.verify-checksum.enabled", True)
         rows = reader.parquet(*files)
         columns = [named(column.name) for column in result.columns]
@@ -101,11 +98,11 @@ class Views:
         before it. Without ``since`` the stream begins with the view's first row. Where ``retain`` has deleted those
         changes, it fails and says so.
         """
-        result = self._result(name)
-        store = Store.of(self._runner.checkpoint)
-        published = self._spark.readStream.schema(FILES).load(store.pattern_of("published"), format="binaryFile")
-        schema = T.StructType([T.StructField(BATCH, T.LongType()), *_schema(result).fields])
-        return published.select("path").mapInArrow(read_changes(store.uri, name, since), schema)
+        self._result(name)
+        register(self._spark)
+        reader = self._spark.readStream.format(FORMAT).option("checkpoint", self._runner.checkpoint)
+        reader = reader.option("changes", True)
+        return (reader if since is None else reader.option("since", since)).load(name)
 
     # -- looking on ----------------------------------------------------------------------------------------------------
 
@@ -164,8 +161,3 @@ def _order(result: Result) -> list[Column]:
         nulls = "first" if order.nulls_first else "last"
         columns.append(getattr(named(shown.name), f"{direction}_nulls_{nulls}")())
     return columns
-
-
-def _schema(result: Result) -> T.StructType:
-    columns = [T.StructField(c.name, spark_type(c.type), c.nullable) for c in result.columns]
-    return T.StructType([T.StructField(WEIGHT, T.LongType(), False), *columns])

@@ -19,13 +19,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from viewlet.durable.chain import Address, Json
+from viewlet.durable.chain import Address, Chain, Json
 from viewlet.durable.store import Store
 from viewlet.errors import Error
 from viewlet.spark.process.artefact import packed
 from viewlet.spark.process.events import Rows, log_parts, segments
 from viewlet.spark.process.process import NOTE, Process, Settings, directory_for, locked, owner
-from viewlet.spark.process.protocol import Message, UnreachableError, ask
+from viewlet.spark.process.protocol import BehindError, Message, UnreachableError, ask
 from viewlet.spark.process.ticket import Answer, Artefact, Part, Request, Run, Split, Ticket, new_run
 
 __all__ = [
@@ -52,12 +52,12 @@ def apply(ticket: Ticket, rows: Iterable[Rows]) -> Answer:
     The first answer of a cell has all rows of its results, also those of an aggregate over nothing: each cell must
     be asked once, rows or not. Later a cell without rows in a batch need not be.
     """
-    buffer, header = _packed(ticket, rows), _request(ticket)
+    buffers = [_packed(ticket, rows)]
     if ticket.address is not None:
         with suppress(UnreachableError):
-            return _answer(ask(ticket.address, ticket.run.token, header, [buffer]))
+            return _applied(ticket, ticket.address, _request(ticket), buffers)
     try:
-        return _answer(ask(open_here(ticket), ticket.run.token, header, [buffer]))
+        return _applied(ticket, open_here(ticket), _request(ticket, ticket.chain()), buffers)
     except UnreachableError as error:
         raise Error(f"cell {ticket.cell} ended while it applied batch {ticket.batch}: {error}") from error
 
@@ -70,7 +70,16 @@ def hold(ticket: Ticket, name: str, rows: Iterable[Rows]) -> None:
 
 def apply_held(ticket: Ticket, names: Sequence[str]) -> Answer:
     """Have the cell take what it holds under these names as a batch, inserts first. UnreachableError if it cannot."""
-    return _answer(ask(_known(ticket), ticket.run.token, {**_request(ticket), "held": list(names)}))
+    return _applied(ticket, _known(ticket), {**_request(ticket), "held": list(names)}, [])
+
+
+def _applied(ticket: Ticket, address: Address, header: Json, buffers: list[bytes]) -> Answer:
+    """A cell that is at another version is asked again, and told how to get to this one."""
+    try:
+        return _answer(ask(address, ticket.run.token, header, buffers))
+    except BehindError:
+        told = {**header, **_request(ticket, ticket.chain())}
+        return _answer(ask(address, ticket.run.token, told, buffers))
 
 
 def _known(ticket: Ticket) -> Address:
@@ -79,8 +88,9 @@ def _known(ticket: Ticket) -> Address:
     return ticket.address
 
 
-def _request(ticket: Ticket) -> Json:
-    request = Request(ticket.batch, secrets.token_hex(8), ticket.chain, ticket.publish, ticket.splits)
+def _request(ticket: Ticket, chain: Chain | None = None) -> Json:
+    attempt = secrets.token_hex(8)
+    request = Request(ticket.batch, attempt, ticket.version, chain, ticket.publish, ticket.splits)
     return {"do": "apply", "cell": ticket.cell, "request": request.to_json()}
 
 

@@ -35,6 +35,10 @@ class UnreachableError(Exception):
     """Nobody there who knows the token, or not the one who is meant: the cell must be opened elsewhere."""
 
 
+class BehindError(Exception):
+    """The cell is at another version than a request starts from, and was not told what leads to that one."""
+
+
 @dataclass(frozen=True)
 class Message:
     header: Json
@@ -136,8 +140,8 @@ def described(error: BaseException) -> Json:
     if isinstance(error, DataError):
         where = {"relation": error.relation, "row": error.row, "column": error.column}
         return {"kind": "DataError", "message": error.message, **where, "value": repr(error.value)}
-    if isinstance(error, UnreachableError):
-        return {"kind": "unreachable", "message": str(error)}
+    if isinstance(error, UnreachableError | BehindError):
+        return {"kind": "unreachable" if isinstance(error, UnreachableError) else "behind", "message": str(error)}
     if isinstance(error, Error):
         kind = next(known.__name__ for known in type(error).__mro__ if known.__name__ in KINDS)
         return {"kind": kind, "message": str(error)}
@@ -149,6 +153,8 @@ def raised(error: Json) -> Exception:
     """The error that was described."""
     if error["kind"] == "unreachable":
         return UnreachableError(error["message"])
+    if error["kind"] == "behind":
+        return BehindError(error["message"])
     if error["kind"] == "DataError":
         where = {"relation": error["relation"], "row": error["row"], "column": error["column"]}
         return DataError(error["message"], **where, value=error["value"])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from viewlet.durable.chain import Address, Chain, File, Json, Log, Snapshot
+from viewlet.durable.chain import Address, Chain, File, Json, Log, Snapshot, Version
 from viewlet.durable.store import Store
 
 IDLE_SECONDS = 600.0
@@ -67,17 +67,18 @@ class Split:
 
 @dataclass(frozen=True)
 class Ticket:
-    """One cell and one batch. The cell starts at the chain's version, wherever it was; ``address`` is a hint.
+    """One cell and one batch. The cell starts at a version, wherever it was; ``address`` is a hint.
 
-    ``publish`` names the results whose changes and bases this cell writes: all that it watches, but for those that
-    another cell finishes.
+    ``chain`` looks up what leads to the version. Only a cell that is at another one needs it. ``publish`` names the
+    results whose changes and bases this cell writes: all that it watches, but for those that another cell finishes.
     """
 
     run: Run
     artefact: Artefact
     cell: str
     batch: int
-    chain: Chain
+    version: Version
+    chain: Callable[[], Chain]
     address: Address | None = None
     publish: tuple[str, ...] = ()
     splits: tuple[Split, ...] = ()
@@ -85,11 +86,16 @@ class Ticket:
 
 @dataclass(frozen=True)
 class Request:
-    """What a cell is told of a ticket; ``attempt`` names what this attempt writes."""
+    """What a cell is told of a ticket; ``attempt`` names what this attempt writes.
+
+    A cell at the version that a request starts from knows the chain: it made the last part of it. So it is told the
+    chain only when it says that it is behind.
+    """
 
     batch: int
     attempt: str
-    chain: Chain
+    version: Version
+    chain: Chain | None
     publish: tuple[str, ...]
     splits: tuple[Split, ...]
 
@@ -97,7 +103,8 @@ class Request:
         return {
             "batch": self.batch,
             "attempt": self.attempt,
-            "chain": self.chain.to_json(),
+            "version": [self.version.batch, self.version.log],
+            "chain": None if self.chain is None else self.chain.to_json(),
             "publish": list(self.publish),
             "splits": [split.to_json() for split in self.splits],
         }
@@ -105,12 +112,14 @@ class Request:
     @staticmethod
     def from_json(data: Json) -> Request:
         splits = tuple(map(Split.from_json, data["splits"]))
-        return Request(data["batch"], data["attempt"], Chain.from_json(data["chain"]), tuple(data["publish"]), splits)
+        chain = None if data["chain"] is None else Chain.from_json(data["chain"])
+        version = Version(*data["version"])
+        return Request(data["batch"], data["attempt"], version, chain, tuple(data["publish"]), splits)
 
     def is_again(self, other: Request) -> bool:
         """The same batch from the same start, for every caller."""
-        mine = (self.batch, self.chain.version, self.publish, self.splits)
-        return mine == (other.batch, other.chain.version, other.publish, other.splits)
+        mine = (self.batch, self.version, self.publish, self.splits)
+        return mine == (other.batch, other.version, other.publish, other.splits)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,11 @@
 """A cell in a process of its own: applies batches, writes them down before it answers, and can always begin again.
 
-The process holds one version. A request says from which version it starts; if that is another one, the cell is made
-again from the store. So it does not matter how often, in which order or from where it is asked.
+The process holds one version, and knows the chain of files that leads to it. A request says from which version it
+starts. If that is another one, the cell says that it is behind, is told the chain, and makes itself again from the
+store. So it does not matter how often, in which order or from where it is asked.
+
+A cell and the driver have the same chain of a version: each batch makes a version with a name of its own, from the
+chain before it, a log and perhaps a snapshot, all of which are in the one answer that the driver has of it.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from viewlet.spark.process.cell import Cell
 from viewlet.spark.process.events import log_parts, log_segments, stream
 from viewlet.spark.process.partition import split
 from viewlet.spark.process.process import Process
-from viewlet.spark.process.protocol import Message, UnreachableError
+from viewlet.spark.process.protocol import BehindError, Message, UnreachableError
 from viewlet.spark.process.server import Listener, Reply, say
 from viewlet.spark.process.snapshot import Making, directory_of, fork_snapshot, is_due, write_parquet
 from viewlet.spark.process.ticket import Answer, Part, Request, Split
@@ -33,6 +37,7 @@ class CellProcess:
         self._name, self._store, self._fresh, self._listener, self._directory = name, store, fresh, listener, directory
         self._cell = fresh()
         self._version: Version | None = START  # None: the cell failed in the middle of something
+        self._chain = Chain()  # leads to the version, while there is one
         self._last: tuple[Request, Answer] | None = None
         self._held: tuple[int, dict[str, pa.Buffer]] = START.batch, {}
         self._making: Making | None = None
@@ -57,6 +62,7 @@ class CellProcess:
                 return Reply({})
             case {"do": "apply", "cell": self._name}:
                 request = Request.from_json(message.header["request"])
+                self._refuse_if_behind(request)
                 names = message.header.get("held")
                 log = message.buffers[0] if names is None else self._log_of_held(request.batch, names)
                 self._held = request.batch, {}
@@ -65,7 +71,7 @@ class CellProcess:
                 parts = [[part.view, part.part] for part in answer.parts]
                 buffers = [part.data for part in answer.parts]
                 header = {"answer": answer.to_json(), "parts": parts}
-                return Reply(header, buffers, lambda: self._consider_snapshot(request, answer))
+                return Reply(header, buffers, lambda: self._consider_snapshot(request))
             case {"do": "stop"}:
                 self._stopped = True
                 return Reply({})
@@ -78,6 +84,12 @@ class CellProcess:
         answer = self._apply(request, log)
         self._last = request, answer
         return answer
+
+    def _refuse_if_behind(self, request: Request) -> None:
+        """Before anything is done with rows that wait here."""
+        again = self._last is not None and request.is_again(self._last[0])
+        if request.chain is None and request.version != self._version and not again:
+            raise BehindError(f"cell {self._name} is not at batch {request.version.batch}")
 
     # -- rows that may come to count ----------------------------------------------------------------------------------
 
@@ -102,8 +114,10 @@ class CellProcess:
 
     def _apply(self, request: Request, log: pa.Buffer) -> Answer:
         started = time.perf_counter()
-        reloaded = self._version != request.chain.version
+        reloaded = self._version != request.version
         if reloaded:
+            if request.chain is None:
+                raise BehindError(f"cell {self._name} is not at batch {request.version.batch}")
             self._reload(request.chain)
         self._version, self._last = None, None  # until all is written
         begun = time.perf_counter()
@@ -112,12 +126,13 @@ class CellProcess:
         engine_seconds = time.perf_counter() - begun
         published = {view: changes[view] for view in request.publish if view in changes}
         written = self._write(request, log, published, rows, engine_seconds)
-        self._version = written.version
+        snapshot = self._finished_snapshot()
+        self._chain, self._version = self._chain.followed(written, snapshot), written.version
         return Answer(
             cell=self._name,
             batch=request.batch,
             log=written,
-            snapshot=self._finished_snapshot(request.chain),
+            snapshot=snapshot,
             rows=rows,
             engine_seconds=engine_seconds,
             seconds=time.perf_counter() - started,
@@ -139,20 +154,21 @@ class CellProcess:
 
     # -- snapshots -----------------------------------------------------------------------------------------------------
 
-    def _finished_snapshot(self, chain: Chain) -> Snapshot | None:
+    def _finished_snapshot(self) -> Snapshot | None:
         """One of a version that does not count in the end is forgotten."""
         if self._making is None:
             return None
         is_over, snapshot = self._making.taken(self._store)
         if is_over:
             self._making = None
-        return snapshot if snapshot is not None and any(snapshot.version == log.version for log in chain.logs) else None
+        counts = snapshot is not None and any(snapshot.version == log.version for log in self._chain.logs)
+        return snapshot if counts else None
 
-    def _consider_snapshot(self, request: Request, answer: Answer) -> None:
-        chain = request.chain.followed(answer.log, answer.snapshot)
-        if self._making is None and self._version == chain.version and is_due(chain):
+    def _consider_snapshot(self, request: Request) -> None:
+        if self._making is None and self._version == self._chain.version and is_due(self._chain):
+            version = self._chain.version
             self._making = fork_snapshot(
-                self._store, self._cell, self._name, chain.version, request.publish, self._listener, self._directory
+                self._store, self._cell, self._name, version, request.publish, self._listener, self._directory
             )
 
     # -- from the store ------------------------------------------------------------------------------------------------
@@ -166,7 +182,7 @@ class CellProcess:
             self._cell = self._fresh()  # the old one goes before its like is made
             try:
                 self._restore(chain, start)
-                self._version = chain.version
+                self._chain, self._version = chain, chain.version
                 return
             except CorruptError as error:
                 say(f"cell {self._name}: {error}")

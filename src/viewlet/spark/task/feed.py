@@ -13,14 +13,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import lru_cache, partial, reduce
 from itertools import chain, islice, product
+from threading import Lock
 from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from viewlet.durable.chain import Address, Chain
+from viewlet.durable.chain import START, Address, Chain, Version
+from viewlet.durable.manifest import read_manifest
+from viewlet.durable.store import Store
 from viewlet.errors import CorruptError, DataError, OutOfRangeError
 from viewlet.spark.pipeline import Arrival, Works
 from viewlet.spark.process.client import (
@@ -64,11 +67,16 @@ class Arrived(NamedTuple):
 
 @dataclass(frozen=True)
 class Turn:
-    """One micro-batch: from which versions the cells start, and where they were last seen."""
+    """One micro-batch: from which versions the cells start, and where they were last seen.
+
+    Small, since it goes to every task. A cell that must be made again has its chain read from the manifest ``before``,
+    which is that of a batch and of a run.
+    """
 
     works: Works
     batch: int
-    chains: Mapping[str, bytes]  # packed
+    before: tuple[int, str] | None
+    versions: Mapping[str, Version]
     addresses: Mapping[str, Address]
 
     def to_text(self) -> str:
@@ -79,7 +87,7 @@ class Turn:
     @staticmethod
     def from_text(works: Works, text: str) -> Turn:
         batch, cells = json.loads(text)
-        return Turn(works, batch, {}, {name: Address.from_json(address) for name, address in cells.items()})
+        return Turn(works, batch, None, {}, {name: Address.from_json(address) for name, address in cells.items()})
 
     def with_all_cells(self) -> Turn:
         """Cells that nobody knows of are opened here."""
@@ -106,11 +114,37 @@ class Turn:
             artefact=artefact,
             cell=name,
             batch=self.batch,
-            chain=Chain.unpacked(self.chains[name]) if name in self.chains else Chain(),
+            version=self.versions.get(name, START),
+            chain=partial(self._chain, name),
             address=self.addresses.get(name),
             publish=publish,
             splits=splits,
         )
+
+    def _chain(self, name: str) -> Chain:
+        version = self.versions.get(name, START)
+        if self.before is None or version == START:
+            return Chain()
+        chain = chains_of(self.works.run.store, *self.before).get(name, Chain())
+        if chain.version != version:
+            raise CorruptError(f"the manifest of batch {self.before[0]} is not the one that cell {name} goes on from")
+        return chain
+
+
+_reading = Lock()  # many cells at once want the same manifest
+
+
+def chains_of(store: str, batch: int, run: str) -> Mapping[str, Chain]:
+    with _reading:
+        return _chains_of(store, batch, run)
+
+
+@lru_cache(maxsize=1)
+def _chains_of(store: str, batch: int, run: str) -> Mapping[str, Chain]:
+    manifest = read_manifest(Store(store), batch, run)
+    if manifest is None:
+        raise CorruptError(f"{store} has no manifest of batch {batch}: restore the checkpoint as a whole")
+    return manifest.cells
 
 
 def cell_name(number: int) -> str:
@@ -194,7 +228,7 @@ def _chosen(rows: pa.RecordBatch, *masks: pa.Array | None) -> pa.RecordBatch:
 
 
 def _asked(turn: Turn, cell: int, ask: Callable[[Ticket], Answer]) -> list[Message]:
-    opened = turn.chains.get(cell_name(cell)) is None
+    opened = cell_name(cell) not in turn.versions
     try:
         answer = ask(turn.ticket(cell))
     except HOPELESS as error:

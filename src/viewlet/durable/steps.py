@@ -1,0 +1,145 @@
+"""A step: what one batch adds to the manifest of the batch before it. It names the cells that had rows, and no others.
+
+manifest(b) = manifest(b − 1) + step(b). A step says which manifest it stands on by that one's digest, so a manifest
+that another driver wrote for the same batch is never taken for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from viewlet.durable.chain import Address, Chain, File, Json, Log, Manifest, Snapshot
+
+STATE = "state_by_cell"  # of a batch's progress: what each cell holds
+
+
+@dataclass(frozen=True)
+class Step:
+    """``base`` is the batch of the whole manifest underneath; ``before`` the digest of the manifest just before."""
+
+    batch: int
+    base: int
+    before: str
+    offsets: str
+    logs: Mapping[str, Log]
+    snapshots: Mapping[str, Snapshot]
+    addresses: Mapping[str, Address]
+    progress: Mapping[str, Any]
+    run: str
+    noted: str
+
+    def applied(self, before: Manifest) -> Manifest:
+        """The manifest after this batch."""
+        grown = {
+            name: before.cells.get(name, Chain()).followed(log, self.snapshots.get(name))
+            for name, log in self.logs.items()
+        }
+        progress = dict(self.progress)
+        if STATE in progress:
+            progress[STATE] = {**before.progress.get(STATE, {}), **progress[STATE]}
+        return Manifest(
+            self.batch,
+            self.offsets,
+            {**before.cells, **grown},
+            {**before.addresses, **self.addresses},
+            progress,
+            self.run,
+            self.noted,
+        )
+
+    def files(self) -> Iterator[File]:
+        """All that this manifest names and the one before it does not."""
+        for log in self.logs.values():
+            yield from (log.file, *log.changes.values())
+        for snapshot in self.snapshots.values():
+            yield from (snapshot.file, *snapshot.bases.values())
+
+    def to_json(self) -> Json:
+        return {
+            "batch": self.batch,
+            "base": self.base,
+            "before": self.before,
+            "offsets": self.offsets,
+            "logs": {name: log.to_json() for name, log in self.logs.items()},
+            "snapshots": {name: snapshot.to_json() for name, snapshot in self.snapshots.items()},
+            "addresses": {name: address.to_json() for name, address in self.addresses.items()},
+            "progress": dict(self.progress),
+            "run": self.run,
+            "noted": self.noted,
+        }
+
+    @staticmethod
+    def from_json(data: Json) -> Step:
+        return Step(
+            data["batch"],
+            data["base"],
+            data["before"],
+            data["offsets"],
+            {name: Log.from_json(log) for name, log in data["logs"].items()},
+            {name: Snapshot.from_json(snapshot) for name, snapshot in data["snapshots"].items()},
+            {name: Address.from_json(address) for name, address in data["addresses"].items()},
+            data["progress"],
+            data["run"],
+            data["noted"],
+        )
+
+
+def step_between(before: Manifest, after: Manifest, base: int, digest: str) -> Step | None:
+    """The step from one manifest to the next; None where a step cannot say it, and the next must be written whole.
+
+    A cell that had no rows has the very same chain in both, so it costs a look.
+    """
+    if after.batch != before.batch + 1 or after.run != before.run:
+        return None
+    if not all(old.keys() <= new.keys() for old, new in _mappings(before, after)):
+        return None
+    changed = {name: chain for name, chain in after.cells.items() if chain is not before.cells.get(name)}
+    if not all(chain.logs and _follows(chain, before.cells.get(name, Chain())) for name, chain in changed.items()):
+        return None
+    addresses = {name: a for name, a in after.addresses.items() if a != before.addresses.get(name)}
+    return Step(
+        after.batch,
+        base,
+        digest,
+        after.offsets,
+        {name: chain.logs[-1] for name, chain in changed.items()},
+        {name: s for name, chain in changed.items() if (s := _new_snapshot(chain, before.cells.get(name)))},
+        addresses,
+        _new_progress(before.progress, after.progress),
+        after.run,
+        after.noted,
+    )
+
+
+def _mappings(before: Manifest, after: Manifest) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """What is kept by cell: a step adds to it, and takes nothing away."""
+    yield before.cells, after.cells
+    yield before.addresses, after.addresses
+    yield before.progress.get(STATE, {}), after.progress.get(STATE, {})
+
+
+def _follows(after: Chain, before: Chain) -> bool:
+    return before.followed(after.logs[-1], _new_snapshot(after, before)) == after
+
+
+def _new_snapshot(after: Chain, before: Chain | None) -> Snapshot | None:
+    known = before.base if before is not None else None
+    return after.base if after.base != known else None
+
+
+def _new_progress(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """What each cell holds, for those where it is another number now."""
+    if STATE not in after:
+        return dict(after)
+    known = before.get(STATE, {})
+    return {**after, STATE: {name: held for name, held in after[STATE].items() if known.get(name) != held}}
+
+
+def dropped(before: Chain, after: Chain) -> list[str]:
+    """The files that a chain needs no more after one more batch: none, but where it has a new snapshot."""
+    if after.snapshots == before.snapshots:
+        return []
+    kept = {file.path for file in after.files()}
+    return [file.path for file in before.files() if file.path not in kept]
