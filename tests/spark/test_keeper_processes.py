@@ -9,7 +9,9 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,10 +26,11 @@ from tests.spark.cell_driver import (
 )
 from viewlet.durable.chain import Address
 from viewlet.errors import Error
+from viewlet.spark.driver.arguments import check_ports
 from viewlet.spark.process import server
 from viewlet.spark.process.client import stop
 from viewlet.spark.process.process import NOTE, Process, _look, directory_for, owner, sweep
-from viewlet.spark.process.protocol import Message, UnreachableError, ask
+from viewlet.spark.process.protocol import PROOF_SECONDS, Message, UnreachableError, ask
 from viewlet.spark.process.server import Listener, Reply
 
 
@@ -95,6 +98,34 @@ def test_a_client_that_falls_silent_is_not_waited_for(monkeypatch: pytest.Monkey
         serving.join()
         assert len(silent.recv(64)) == 32, "asked for proof, and left alone"
     listener.close()
+
+
+def test_strangers_at_the_port_delay_nobody(driver: Driver) -> None:
+    """Not many, nor those that say half of what they should. One at a time, each would cost five seconds."""
+    address = driver.go_on().address
+    with ExitStack() as stack:
+        for number in range(server.MOST_STRANGERS + 50):
+            stranger = stack.enter_context(socket.create_connection((address.host, address.port)))
+            if number % 2:
+                stranger.sendall(bytes(40))
+        begun = time.monotonic()
+        assert not driver.go_on(3).reloaded
+        assert time.monotonic() - begun < PROOF_SECONDS
+
+
+def test_a_range_of_ports_is_kept_to() -> None:
+    with socket.create_server((LOOPBACK, 0)) as probe:
+        port = probe.getsockname()[1]
+    only = Listener(LOOPBACK, "token", (port, port))
+    assert only.address.port == port
+    with pytest.raises(Error, match=f"no port from {port} to {port} is free at {LOOPBACK}"):
+        Listener(LOOPBACK, "token", (port, port))
+    only.close()
+    for wrong in ((5, 4), (0, 9), (1, 2**16), (1,), [1, 2], 80, (1.0, 2)):
+        with pytest.raises(Error, match="is no range: give the first and the last"):
+            check_ports(wrong)
+    check_ports(None)
+    check_ports((80, 80))
 
 
 def test_an_address_that_another_process_has_is_no_cell(driver: Driver) -> None:

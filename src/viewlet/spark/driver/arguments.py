@@ -67,6 +67,12 @@ def _check_frames(argument: str, frames: object) -> None:
             raise Error(f"{argument}[{name!r}] is of type {type(frame).__name__}: give a DataFrame of Spark's")
 
 
+def check_ports(ports: object) -> None:
+    pair = isinstance(ports, tuple) and len(ports) == 2 and all(isinstance(port, int) for port in ports)
+    if ports is not None and not (pair and isinstance(ports, tuple) and 0 < ports[0] <= ports[1] < 2**16):
+        raise Error(f"ports={ports!r} is no range: give the first and the last, as (40000, 40100)")
+
+
 def check_trigger(spark: SparkSession, trigger: Trigger | None) -> None:
     """By having Spark set it for a stream that is never started."""
     with_trigger(spark.readStream.format("rate").load().writeStream, trigger)

@@ -21,7 +21,15 @@ from viewlet.durable.manifest import RETAINED_BATCHES
 from viewlet.durable.store import Store, absolute
 from viewlet.errors import Error
 from viewlet.schema import Dialect, Relation
-from viewlet.spark.driver.arguments import Frames, Trigger, check_script, check_trigger, checked_streams, with_trigger
+from viewlet.spark.driver.arguments import (
+    Frames,
+    Trigger,
+    check_ports,
+    check_script,
+    check_trigger,
+    checked_streams,
+    with_trigger,
+)
 from viewlet.spark.driver.cluster import batches_done_and_given, on_cluster, save_manifest, state_of, stop_cells
 from viewlet.spark.driver.given import check_same, fingerprints
 from viewlet.spark.driver.offsets import restore_offsets
@@ -48,6 +56,7 @@ def maintain(
     dialect: Dialect = "sql",
     retain: int = RETAINED_BATCHES,
     name: str | None = None,
+    ports: tuple[int, int] | None = None,
 ) -> Views:
     """Keep the views of a script fresh over streaming DataFrames, micro-batch by micro-batch, exactly once.
 
@@ -61,16 +70,19 @@ def maintain(
     ``cells`` says into how many shares to cut the work. The default is as many as Spark has cores. ``trigger`` is
     Spark's own: ``"5 seconds"`` looks for rows that often, ``{"availableNow": True}`` takes what is there and ends.
     ``retain`` says for how many batches old state and changes are kept. ``name`` is the query's name in Spark.
+    ``ports`` are the first and the last that cells may listen at, where a firewall is between executors.
     ``strategy`` and ``dialect`` are those of :func:`viewlet.connect`.
     """
     check_script(script)
     pipeline = pipeline_of(script, cells or _cores(spark), strategy, dialect)
     streams = checked_streams(pipeline, sources, history or {})
     check_trigger(spark, trigger)
+    check_ports(ports)
     place = _place(checkpoint)
     artefacts = on_cluster(spark, partial(_prepared, place, script, pipeline.asked, strategy, dialect))
     slots = _slots(pipeline)
-    runner = Runner(_works(spark, pipeline, place, slots, artefacts), place, retain, _is_planned(spark, pipeline))
+    works_ = _works(spark, pipeline, place, slots, artefacts, ports)
+    runner = Runner(works_, place, retain, _is_planned(spark, pipeline))
     try:
         _load(spark, pipeline, slots, runner, sources, history or {})
         routed = route(pipeline.grid, slots, pipeline.relations, streams) if streams else _nothing(spark, runner, slots)
@@ -81,10 +93,17 @@ def maintain(
     return Views(spark, pipeline, runner, query)
 
 
-def _works(spark: SparkSession, pipeline: Pipeline, place: str, slots: Slots, artefacts: Artefacts) -> Works:
+def _works(
+    spark: SparkSession,
+    pipeline: Pipeline,
+    place: str,
+    slots: Slots,
+    artefacts: Artefacts,
+    ports: tuple[int, int] | None,
+) -> Works:
     """Where Spark is all on this machine, cells listen for nobody else, and more tasks than cores only cost time."""
     local = _is_local(spark)
-    run = new_run(Store.of(place), "127.0.0.1" if local else "")
+    run = new_run(Store.of(place), "127.0.0.1" if local else "", ports=ports)
     return works(pipeline, run, _cores(spark) if local else pipeline.grid.cells, slots.names, artefacts)
 
 

@@ -151,7 +151,7 @@ def open_here(ticket: Ticket) -> Address:
 
 def _start(run: Run, of: Process, directory: Path) -> Address:
     """Its modules are those of this process, wherever Spark has put them."""
-    settings = Settings(str(directory), run.token, run.host, run.store, run.idle, of.pid, of.started)
+    settings = Settings(str(directory), run.token, run.host, run.store, run.idle, of.pid, of.started, run.ports)
     threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")  # it forks
     environment = {**os.environ, **threads, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-m", "viewlet.spark.process.keeper"]

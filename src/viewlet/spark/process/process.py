@@ -86,6 +86,7 @@ class Settings:
     idle: float
     owner_pid: int
     owner_started: str
+    ports: tuple[int, int] | None = None  # the first and the last that may be listened at
 
 
 def directory_for(run: str, of: Process) -> Path:

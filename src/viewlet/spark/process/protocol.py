@@ -87,15 +87,18 @@ def prove_client(connection: socket.socket, token: str) -> None:
         raise UnreachableError("another process has the port now")
 
 
-def prove_server(connection: socket.socket, token: str) -> bool:
-    """What a server does before it reads anything else; False: not one of ours."""
-    mine = os.urandom(CHALLENGE)
-    connection.sendall(mine)
-    proof, theirs = bytes(_exactly(connection, CHALLENGE)), _exactly(connection, CHALLENGE)
-    if not hmac.compare_digest(proof, _proof(token, b"client", mine)):
-        return False
-    connection.sendall(_proof(token, b"server", theirs))
-    return True
+def challenge() -> bytes:
+    """What a server says first."""
+    return os.urandom(CHALLENGE)
+
+
+PROVED = 2 * CHALLENGE  # bytes that a client sends then: its proof, and a challenge of its own
+
+
+def server_proof(token: str, mine: bytes, said: bytes) -> bytes | None:
+    """What a server answers to that; None where the client does not know the token."""
+    proof, theirs = said[:CHALLENGE], said[CHALLENGE:]
+    return _proof(token, b"server", theirs) if hmac.compare_digest(proof, _proof(token, b"client", mine)) else None
 
 
 def _proof(token: str, side: bytes, challenge: Any) -> bytes:

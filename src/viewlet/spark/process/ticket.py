@@ -35,17 +35,21 @@ class Artefact:
 
 @dataclass(frozen=True)
 class Run:
-    """One start of a query. Callers that know the token use its cells; ``host`` "" binds an executor's own address."""
+    """One start of a query. Callers that know the token use its cells; ``host`` "" binds an executor's own address.
+
+    ``ports`` are the first and the last that cells may listen at; None: any.
+    """
 
     store: str
     id: str
     token: str = field(repr=False)
     host: str = ""
     idle: float = IDLE_SECONDS
+    ports: tuple[int, int] | None = None
 
 
-def new_run(store: Store, host: str = "", idle: float = IDLE_SECONDS) -> Run:
-    return Run(store.uri, secrets.token_hex(8), secrets.token_hex(32), host, idle)
+def new_run(store: Store, host: str = "", idle: float = IDLE_SECONDS, ports: tuple[int, int] | None = None) -> Run:
+    return Run(store.uri, secrets.token_hex(8), secrets.token_hex(32), host, idle, ports)
 
 
 @dataclass(frozen=True)
