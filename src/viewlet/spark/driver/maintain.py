@@ -57,6 +57,7 @@ def maintain(
     retain: int = RETAINED_BATCHES,
     name: str | None = None,
     ports: tuple[int, int] | None = None,
+    dead_letters: bool = False,
 ) -> Views:
     """Keep the views of a script fresh over streaming DataFrames, micro-batch by micro-batch, exactly once.
 
@@ -71,6 +72,8 @@ def maintain(
     Spark's own: ``"5 seconds"`` looks for rows that often, ``{"availableNow": True}`` takes what is there and ends.
     ``retain`` says for how many batches old state and changes are kept. ``name`` is the query's name in Spark.
     ``ports`` are the first and the last that cells may listen at, where a firewall is between executors.
+    With ``dead_letters``, a row of a stream that is bad by itself (NULL in NOT NULL, a number too large for its column,
+    an ``op`` that is none) is put into ``views.dead_letters`` and counted in ``progress``, rather than stop the query.
     ``strategy`` and ``dialect`` are those of :func:`viewlet.connect`.
     """
     check_script(script)
@@ -85,7 +88,11 @@ def maintain(
     runner = Runner(works_, place, retain, _is_planned(spark, pipeline))
     try:
         _load(spark, pipeline, slots, runner, sources, history or {})
-        routed = route(pipeline.grid, slots, pipeline.relations, streams) if streams else _nothing(spark, runner, slots)
+        routed = (
+            route(pipeline.grid, slots, pipeline.relations, streams, letters=dead_letters)
+            if streams
+            else _nothing(spark, runner, slots)
+        )
         query = _start(spark, without_the_obvious(pipeline.grid, routed), runner, trigger, name)
     except BaseException:
         on_cluster(spark, partial(stop_cells, place, runner.works.run))
@@ -224,7 +231,7 @@ def _load(
 def _run_before(
     spark: SparkSession, runner: Runner, batch: int, before: Manifest | None, rows: DataFrame, given: str = ""
 ) -> None:
-    runner.last = run_batch(rows, runner.works, before, batch, given)
+    runner.last, _ = run_batch(rows, runner.works, before, batch, given)
     on_cluster(spark, partial(save_manifest, runner.checkpoint, runner.last))
 
 

@@ -22,6 +22,8 @@ from viewlet.engines.native.engine import MOST_COPIES
 from viewlet.errors import Error
 from viewlet.schema import BIGINT, INTEGER, Relation, Type
 from viewlet.schema import Column as Declared
+from viewlet.spark.driver.judge import letter, why_not
+from viewlet.spark.task.feed import DEAD
 
 OP = "op"
 
@@ -56,13 +58,23 @@ def slots_of(copies: Mapping[str, tuple[Type, ...]]) -> Slots:
     return Slots(tuple(slots), places)
 
 
-def route(grid: Grid, slots: Slots, relations: Mapping[str, Relation], sources: Mapping[str, DataFrame]) -> DataFrame:
-    """Every source's rows, once for each cell that they belong to. Each source is read once, copies or not."""
+def route(
+    grid: Grid,
+    slots: Slots,
+    relations: Mapping[str, Relation],
+    sources: Mapping[str, DataFrame],
+    *,
+    letters: bool = False,
+) -> DataFrame:
+    """Every source's rows, once for each cell that they belong to. Each source is read once, copies or not.
+
+    With ``letters``, a row that no cell could take is a letter instead, in a column of its own.
+    """
     copies: dict[str, dict[int, Copy]] = {}
     for number, copy in enumerate(grid.copies):
         copies.setdefault(copy.relation, {})[number] = copy
     routed = [
-        _routed(grid, slots, relations[name], its, with_derived(relations[name], sources[name]))
+        _routed(grid, slots, relations[name], its, with_derived(relations[name], sources[name]), letters)
         for name, its in copies.items()
         if name in sources
     ]
@@ -90,13 +102,17 @@ def without_the_obvious(grid: Grid, rows: DataFrame) -> DataFrame:
     return rows.drop(*(["cell"] if grid.cells == 1 else []), *(["copy"] if len(grid.copies) == 1 else []))
 
 
-def _routed(grid: Grid, slots: Slots, relation: Relation, copies: Mapping[int, Copy], source: DataFrame) -> DataFrame:
+def _routed(
+    grid: Grid, slots: Slots, relation: Relation, copies: Mapping[int, Copy], source: DataFrame, letters: bool
+) -> DataFrame:
     op = _op(source, relation)
     rows = [
         [cell.alias("cell"), F.lit(number).alias("copy"), op.alias(OP), *_filled(slots, relation, copy, source)]
         for number, copy in copies.items()
         for cell in _cells(grid.routing(copy), relation, _given(source))
     ]
+    if letters:
+        return _with_letters(slots, relation, copies, source, rows)
     if len(rows) == 1:
         return source.select(*rows[0]).where(F.col(OP) != 0)
     if len(copies) == 1:  # they differ by their cells alone
@@ -104,6 +120,21 @@ def _routed(grid: Grid, slots: Slots, relation: Relation, copies: Mapping[int, C
         return source.select(cells, *rows[0][1:]).where(F.col(OP) != 0)
     several = F.explode(F.array(*(F.struct(*row) for row in rows))).alias("row")
     return source.where(op != 0).select(several).select("row.*")
+
+
+def _with_letters(
+    slots: Slots, relation: Relation, copies: Mapping[int, Copy], source: DataFrame, rows: list[list[Column]]
+) -> DataFrame:
+    """A relation with derived columns has no letters: they are computed, and may fail, before a row is judged."""
+    given, columns = _given(source), {name for copy in copies.values() for name in copy.columns}
+    op = F.col(OP).cast("long") if OP in given else None
+    why = F.lit(None).cast("string") if relation.derived else why_not(relation, columns, given, op)
+    nobody = [F.lit(None).cast(spark_type(type_)).alias(f"s{place}") for place, type_ in enumerate(slots.types)]
+    head = [F.lit(0).alias("cell"), F.lit(0).alias("copy"), F.lit(1).cast("long").alias(OP)]
+    dead = F.struct(*head, *nobody, letter(relation, why, source).alias(DEAD))
+    living = F.array(*(F.struct(*row, F.lit(None).cast("string").alias(DEAD)) for row in rows))
+    judged = F.explode(F.when(why.isNull(), living).otherwise(F.array(dead))).alias("row")
+    return source.select(judged).select("row.*").where(F.col(OP) != 0)
 
 
 def _filled(slots: Slots, relation: Relation, copy: Copy, source: DataFrame) -> list[Column]:

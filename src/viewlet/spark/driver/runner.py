@@ -26,11 +26,12 @@ from viewlet.durable.manifest import Written, newest_manifest, read_manifest, wr
 from viewlet.durable.published import publish
 from viewlet.durable.store import Store, digest
 from viewlet.errors import LONGEST, CorruptError, Error
+from viewlet.spark.driver.letters import write_letters
 from viewlet.spark.driver.offsets import keep_offsets, noted_offsets, refuse_another_batch
 from viewlet.spark.driver.route import OP
 from viewlet.spark.pipeline import Works
 from viewlet.spark.process.client import Answer
-from viewlet.spark.task.feed import LOST, Message, Turn, answers, apply_handed_over, feed_merge_cells
+from viewlet.spark.task.feed import LOST, Message, Turn, answers, apply_handed_over, feed_merge_cells, letters_in
 from viewlet.spark.task.stage import DONE, OUTPUT, TURN, cell_stage, hand_over_stage, merge_stage
 
 OPENING, HISTORY = -2, -1  # the batches before Spark's first: static tables, and what was there before the stream
@@ -116,8 +117,9 @@ class Runner:
         before, offsets = self._before(store, batch), digest(noted.encode())
         with ThreadPoolExecutor(1) as meanwhile:
             kept = meanwhile.submit(keep_offsets, self.checkpoint, batch, noted)
-            done = run_batch(rows, self.works, before, batch, offsets, planned=self.planned)
+            done, letters = run_batch(rows, self.works, before, batch, offsets, planned=self.planned)
             kept.result()
+        write_letters(store, batch, letters)
         return replace(done, noted=noted)
 
     def _before(self, store: Store, batch: int) -> Manifest:
@@ -161,12 +163,12 @@ def _run_for_spark(rows: DataFrame, *, planned: bool) -> None:
 
 def run_batch(
     rows: DataFrame, works: Works, before: Manifest | None, batch: int, offsets: str, *, planned: bool = False
-) -> Manifest:
-    """Route, apply, merge: what the cells answer is the batch's manifest."""
+) -> tuple[Manifest, list[str]]:
+    """Route, apply, merge: what the cells answer is the batch's manifest. Beside it, letters of dead rows."""
     started = time.monotonic()
     turn = turn_of(works, before, batch)
-    turn, answered = _handed_over(rows, turn) if planned else (turn, _shuffled(rows, turn))
-    return manifest_after(before, turn, answered, offsets, time.monotonic() - started)
+    turn, answered, letters = _handed_over(rows, turn) if planned else (turn, *_shuffled(rows, turn))
+    return manifest_after(before, turn, answered, offsets, time.monotonic() - started, len(letters)), letters
 
 
 def turn_of(works: Works, before: Manifest | None, batch: int) -> Turn:
@@ -178,7 +180,7 @@ def turn_of(works: Works, before: Manifest | None, batch: int) -> Turn:
 
 
 def manifest_after(
-    before: Manifest | None, turn: Turn, answered: list[Answer], offsets: str, seconds: float
+    before: Manifest | None, turn: Turn, answered: list[Answer], offsets: str, seconds: float, dead: int = 0
 ) -> Manifest:
     """The cells that answered have one more batch behind them; the others are as they were."""
     chains = dict(before.cells) if before else {}
@@ -186,7 +188,7 @@ def manifest_after(
         chains[answer.cell] = chains.get(answer.cell, Chain()).followed(answer.log, answer.snapshot)
     addresses = {**turn.addresses, **{a.cell: a.address for a in answered}}
     held = {**(before.progress["state_by_cell"] if before else {}), **{a.cell: a.state_bytes for a in answered}}
-    progress = _progress(turn.batch, turn.works, answered, held, seconds)
+    progress = {**_progress(turn.batch, turn.works, answered, held, seconds), "dead_rows": dead}
     return Manifest(turn.batch, offsets, chains, addresses, progress, turn.works.run.id)
 
 
@@ -199,7 +201,7 @@ def handing_over(rows: DataFrame, works: Works) -> DataFrame:
     return rows.coalesce(tasks).mapInArrow(hand_over_stage(works), OUTPUT)
 
 
-def _handed_over(rows: DataFrame, turn: Turn) -> tuple[Turn, list[Answer]]:
+def _handed_over(rows: DataFrame, turn: Turn) -> tuple[Turn, list[Answer], list[str]]:
     """Tasks take what they read to the cells; then these are told which of it counts, for a task may have run twice."""
     for _ in range(ATTEMPTS):
         turn = turn.with_all_cells()
@@ -209,7 +211,7 @@ def _handed_over(rows: DataFrame, turn: Turn) -> tuple[Turn, list[Answer]]:
         if not lost:
             answered = answers(list(feed_merge_cells(turn, told)) if turn.works.merge_cells else told)
             assert answered is not None, "each cell was asked once, and what it sent was summed"
-            return turn, answered
+            return turn, answered, letters_in(told)
         turn = turn.without(lost)
     raise Error("cells end again and again in the middle of a batch: has the machine too little memory for them?")
 
@@ -217,7 +219,7 @@ def _handed_over(rows: DataFrame, turn: Turn) -> tuple[Turn, list[Answer]]:
 # -- anywhere ----------------------------------------------------------------------------------------------------------
 
 
-def _shuffled(rows: DataFrame, turn: Turn) -> list[Answer]:
+def _shuffled(rows: DataFrame, turn: Turn) -> tuple[list[Answer], list[str]]:
     """One Spark job: rows are shuffled to tasks, each of which feeds some cells."""
     works = turn.works
     done = _by_cell(_summed(rows, works), works).mapInArrow(cell_stage(turn), OUTPUT)
@@ -247,8 +249,8 @@ def _in_tasks(rows: DataFrame, works: Works, parts: int, column: str) -> DataFra
     return rows.repartitionById(tasks, F.col(column) % tasks if tasks < parts else F.col(column))
 
 
-def _consistent(done: DataFrame) -> list[Answer]:
-    """What the cells answered, all of one mind about what was summed.
+def _consistent(done: DataFrame) -> tuple[list[Answer], list[str]]:
+    """What the cells answered, all of one mind about what was summed, and letters.
 
     A task that Spark runs again after its output was lost gives the same changes, but perhaps with doubles that were
     added in another order; a merge cell may have summed those of the first run. Then all of it is done again, which
@@ -256,13 +258,14 @@ def _consistent(done: DataFrame) -> list[Answer]:
     """
     for _ in range(ATTEMPTS):
         try:
-            answered = answers([Message(*row) for row in done.collect()])
+            messages = [Message(*row) for row in done.collect()]
+            answered = answers(messages)
         except Exception as error:  # Spark has no type of its own for this one
             if GIVEN_UP not in str(error):
                 raise
             continue
         if answered is not None:
-            return answered
+            return answered, letters_in(messages)
     raise Error("the tasks of a batch were run again and again in the middle of it: are executors dying?")
 
 

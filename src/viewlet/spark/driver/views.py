@@ -27,6 +27,7 @@ from viewlet.spark.driver.cluster import (
     stop_cells,
     view_files,
 )
+from viewlet.spark.driver.letters import LETTERS, letter_files
 from viewlet.spark.driver.route import named
 from viewlet.spark.driver.runner import Runner
 from viewlet.spark.driver.source import BATCH, FORMAT, WEIGHT, register, row_schema
@@ -103,6 +104,15 @@ class Views:
         reader = self._spark.readStream.format(FORMAT).option("checkpoint", self._runner.checkpoint)
         reader = reader.option("changes", True)
         return (reader if since is None else reader.option("since", since)).load(name)
+
+    @property
+    def dead_letters(self) -> DataFrame:
+        """The rows that could not be taken, where :func:`maintain` was told to keep them.
+
+        The columns are ``batch``, ``relation``, ``reason`` and ``row``, as JSON. They stay when old batches go.
+        """
+        files = on_cluster(self._spark, partial(letter_files, self._runner.checkpoint))
+        return self._spark.read.schema(LETTERS).json(files) if files else self._spark.createDataFrame([], LETTERS)
 
     # -- looking on ----------------------------------------------------------------------------------------------------
 

@@ -41,6 +41,8 @@ from viewlet.spark.process.client import (
 from viewlet.spark.process.protocol import UnreachableError, described, raised
 
 ANSWER, PARTIAL, OPEN, REFUSED, HELD, LOST = "answer", "partial", "open", "refused", "held", "lost"
+LETTERS = "letters"  # of rows that no cell could take: JSON, a line for each
+DEAD = "dead"  # their column, where a job keeps any
 NOBODY = -1  # the copy of a row that only opens its cell
 HOPELESS = (DataError, OutOfRangeError, CorruptError)  # what another attempt would not mend
 HANDED_AT_ONCE = 50  # Arrow batches of Spark's: as much as a task has in memory
@@ -164,14 +166,34 @@ def feed_cells(turn: Turn, batches: Iterable[pa.RecordBatch]) -> Iterator[Messag
     def applied(cell: int, arrived: list[Arrived]) -> list[Message]:
         return _asked(turn, cell, lambda ticket: apply(ticket, in_order(arrived)))
 
-    yield from chain.from_iterable(_at_once(applied, _by_cell(turn.works.arrivals, batches)))
+    letters = list[str]()
+    yield from chain.from_iterable(_at_once(applied, _by_cell(turn.works.arrivals, _living(batches, letters))))
+    yield from _told(letters)
 
 
 def hand_over(turn: Turn, batches: Iterator[pa.RecordBatch]) -> Iterator[Message]:
     """Each cell the rows that there are of it here; it holds them. A message says under which name."""
     while some := list(islice(batches, HANDED_AT_ONCE)):
         whole = pa.Table.from_batches(some).combine_chunks().to_batches()  # few large pieces are cut up sooner
-        yield from _at_once(partial(_hand_over, turn), _by_cell(turn.works.arrivals, whole))
+        letters = list[str]()
+        yield from _at_once(partial(_hand_over, turn), _by_cell(turn.works.arrivals, _living(whole, letters)))
+        yield from _told(letters)
+
+
+def _living(batches: Iterable[pa.RecordBatch], letters: list[str]) -> Iterator[pa.RecordBatch]:
+    """The rows that cells can take; of the others, the letters."""
+    for batch in batches:
+        if DEAD not in batch.schema.names:
+            yield batch
+            continue
+        column = batch.column(DEAD)
+        letters += column.drop_null().to_pylist()
+        yield batch.filter(pc.is_null(column)).drop_columns([DEAD])
+
+
+def _told(letters: list[str]) -> Iterator[Message]:
+    if letters:
+        yield Message(0, LETTERS, "", "\n".join(letters).encode())
 
 
 def _hand_over(turn: Turn, cell: int, arrived: list[Arrived]) -> Message:
@@ -184,8 +206,12 @@ def _hand_over(turn: Turn, cell: int, arrived: list[Arrived]) -> Message:
 def apply_handed_over(turn: Turn, messages: Iterable[Message]) -> list[Message]:
     """Each cell what these messages say that it holds; it is lost if it does not."""
     by_cell: dict[int, list[str]] = defaultdict(list)
+    letters = list[Message]()
     for message in messages:
-        by_cell[message.part].append(message.name)
+        if message.kind == LETTERS:
+            letters.append(message)
+        else:
+            by_cell[message.part].append(message.name)
 
     def applied(cell: int, names: list[str]) -> list[Message]:
         try:
@@ -193,7 +219,7 @@ def apply_handed_over(turn: Turn, messages: Iterable[Message]) -> list[Message]:
         except UnreachableError:
             return [Message(cell, LOST, "", b"")]
 
-    return list(chain.from_iterable(_at_once(applied, by_cell)))
+    return [*chain.from_iterable(_at_once(applied, by_cell)), *letters]
 
 
 def _by_cell(arrivals: tuple[Arrival, ...], batches: Iterable[pa.RecordBatch]) -> dict[int, list[Arrived]]:
@@ -269,7 +295,7 @@ def feed_merge_cells(turn: Turn, messages: Iterable[Message]) -> Iterator[Messag
     """Each merge cell the partial changes that the cells sent it; their answers are passed on."""
     by_cell: dict[int, list[Message]] = defaultdict(list)
     for message in messages:
-        if message.kind in (ANSWER, REFUSED):
+        if message.kind in (ANSWER, REFUSED, LETTERS):
             yield message
         else:
             by_cell[message.part].append(message)
@@ -309,6 +335,11 @@ def _answered(cell: int, answer: Answer, more: dict[str, Any]) -> Message:
 
 def _refused(cell: int, error: Exception) -> Message:
     return Message(cell, REFUSED, "", json.dumps(described(error)).encode())
+
+
+def letters_in(messages: Iterable[Message]) -> list[str]:
+    """Of rows that no cell could take."""
+    return [line for m in messages if m.kind == LETTERS for line in bytes(m.body).decode().split("\n")]
 
 
 def answers(messages: list[Message]) -> list[Answer] | None:
