@@ -28,7 +28,7 @@ class Cleaner:
     def __init__(self, store: Store, retain: int) -> None:
         self._store, self._retain = store, retain
         self._needless: deque[tuple[int, list[str]]] = deque()  # (batch, files that manifests before it name)
-        self._manifests: deque[Written] = deque()
+        self._manifests: deque[tuple[Name, int]] = deque()  # and the batch of the whole one underneath
         self._swept: int | None = None
         self._pool = ThreadPoolExecutor(1, "cleaner")
         self._removing: Future[object] | None = None
@@ -39,7 +39,7 @@ class Cleaner:
         grown = [(old[name], chain) for name, chain in after.cells.items() if name in old and chain is not old[name]]
         if files := [path for pair in grown for path in dropped(*pair)]:
             self._needless.append((after.batch, files))
-        self._manifests.append(written)
+        self._manifests.append((Name(after.batch, after.run), written.base))
 
     def clean(self, committed: int) -> None:
         """To be called between batches. An error of the removal before is raised."""
@@ -58,12 +58,12 @@ class Cleaner:
         """Manifests that a retained one stands on stay."""
         while self._needless and self._needless[0][0] <= oldest:
             yield from self._needless.popleft()[1]
-        ground = max((w.base for w in self._manifests if w.manifest.batch <= oldest), default=oldest)
-        while self._manifests and self._manifests[0].manifest.batch < ground:
-            manifest = self._manifests.popleft().manifest
-            yield path_of(manifest.batch, manifest.run)
-            if manifest.batch >= 0:
-                yield note_of(manifest.batch)
+        ground = max((base for name, base in self._manifests if name.batch <= oldest), default=oldest)
+        while self._manifests and self._manifests[0][0].batch < ground:
+            name, _ = self._manifests.popleft()
+            yield path_of(*name)
+            if name.batch >= 0:
+                yield note_of(name.batch)
 
     def _remove(self, paths: list[str], swept: int | None) -> None:
         self._store.delete(paths)
