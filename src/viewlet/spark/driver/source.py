@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
+from weakref import WeakSet
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -46,7 +47,12 @@ def register(spark: SparkSession) -> None:
     ``spark.readStream`` with ``option("changes", True)`` is the stream of its changes, as ``views.changes("v")``
     gives it; ``option("since", 7)`` leaves out the batches before.
     """
-    spark.dataSource.register(ViewSource)
+    if spark not in _registered:  # Spark warns of a format that it is told of twice
+        spark.dataSource.register(ViewSource)
+        _registered.add(spark)
+
+
+_registered: WeakSet[SparkSession] = WeakSet()
 
 
 def tables(spark: SparkSession, checkpoint: str, batch: int | None = None) -> list[str]:
