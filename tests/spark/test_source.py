@@ -70,7 +70,8 @@ def checkpoint(views: Views) -> str:
 
 @pytest.fixture(scope="module")
 def other(views: Views, spark: SparkSession) -> SparkSession:
-    """A session that has not heard of the query."""
+    """A session that has not heard of the query, beside one that knows the format."""
+    register(spark)
     session = spark.newSession()
     register(session)
     return session

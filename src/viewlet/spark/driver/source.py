@@ -18,6 +18,7 @@ from weakref import WeakSet
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
@@ -33,6 +34,7 @@ from viewlet.spark.driver.route import spark_type
 from viewlet.spark.pipeline import results_of
 
 FORMAT = "viewlet"
+TAKEN = "DATA_SOURCE_ALREADY_EXISTS"  # says Spark
 BATCH, WEIGHT = "batch", "weight"
 FIRST = -2  # the batch of static tables: nothing is before it
 FILES_TO_A_TASK = 32  # of changes, which are small
@@ -47,12 +49,27 @@ def register(spark: SparkSession) -> None:
     ``spark.readStream`` with ``option("changes", True)`` is the stream of its changes, as ``views.changes("v")``
     gives it; ``option("since", 7)`` leaves out the batches before.
     """
-    if spark not in _registered:  # Spark warns of a format that it is told of twice
+    if spark in _registered:  # Spark warns of a format that it is told of twice
+        return
+    try:
         spark.dataSource.register(ViewSource)
-        _registered.add(spark)
+    except AnalysisException as error:
+        if TAKEN not in str(error):
+            raise
+        _register_while_active(spark)
+    _registered.add(spark)
 
 
 _registered: WeakSet[SparkSession] = WeakSet()
+
+
+def _register_while_active(spark: SparkSession) -> None:
+    """Spark looks whether the name is taken in the active session, whichever one is told of it."""
+    before = SparkSession.getActiveSession()
+    spark.createDataFrame([], "nothing int")  # makes it the active one
+    spark.dataSource.register(ViewSource)
+    if before is not None:
+        before.createDataFrame([], "nothing int")
 
 
 def tables(spark: SparkSession, checkpoint: str, batch: int | None = None) -> list[str]:
