@@ -259,7 +259,10 @@ def _result_lines(result: Result, program: Program) -> Iterator[str]:
     if result.having is not None:
         yield f"  having {result.having.text}"
     yield from (f"  {order_to_text(o)}" for o in result.order)
-    if result.is_cut:
+    for w in result.windows:
+        yield f"  {w.var} := {w.function} of ({', '.join(term.text for term in w.arguments)})"
+        yield "    rows are numbered when they are read: O(n log n) for all rows, on every engine in Python"
+    if result.limit is not None or result.offset:
         first = "all rows" if result.limit is None else f"the first {result.limit} rows"
         yield f"  {first} after {result.offset}: a read costs {read_cost(result)}"
     for column in result.columns:

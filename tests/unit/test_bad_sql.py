@@ -17,8 +17,8 @@ CREATE STREAM asks (t DOUBLE, id BIGINT NOT NULL, price DECIMAL(10,2));
 UNSUPPORTED_QUERIES = [
     ("SELECT ‸skewness(price) FROM bids", "the aggregate SKEWNESS"),
     ("SELECT sum(‸*) FROM bids", "* in an expression"),
-    ("SELECT ‸lag(price) OVER (ORDER BY id) FROM bids", "LAG … OVER"),
-    ("SELECT id FROM bids QUALIFY ‸ntile(3) OVER (ORDER BY t) = 1", "NTILE … OVER"),
+    ("SELECT DISTINCT ‸lag(price) OVER (ORDER BY id) FROM bids", "LAG by the numbers of rows, below the top of a view"),
+    ("SELECT id FROM bids QUALIFY ‸sum(id) OVER (ORDER BY t GROUPS 1 PRECEDING) = 1", "a GROUPS frame"),
     ("SELECT id FROM ‸other.bids", "this in FROM"),
     ("(SELECT id FROM bids ORDER BY id ‸LIMIT 3) ORDER BY t", "LIMIT inside an ordered query"),
     ("SELECT id FROM bids ORDER BY id ‸LIMIT 5%", "a LIMIT in percent"),

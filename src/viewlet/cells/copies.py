@@ -122,7 +122,7 @@ def _over(result: Result, rewritten: Callable[[Query], Query], whole: bool) -> R
         extremes=tuple(replace(e, query=rewritten(e.query)) for e in result.extremes),
         gathers=tuple(replace(g, query=rewritten(g.query)) for g in result.gathers),
     )
-    return after if whole else replace(after, columns=(), having=None, order=(), limit=None, offset=0)
+    return after if whole else replace(after, columns=(), having=None, order=(), limit=None, offset=0, windows=())
 
 
 def _relation(relation: Relation, copy: Copy) -> Relation:

@@ -83,6 +83,7 @@ def _finished(result: Result, original: Result) -> Result:
         result,
         columns=original.columns,
         having=original.having,
+        windows=original.windows,
         order=original.order,
         limit=original.limit,
         offset=original.offset,

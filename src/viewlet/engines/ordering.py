@@ -21,7 +21,7 @@ def in_order(result: Result, rows: Iterable[Weighed]) -> Iterable[Weighed]:
     if not result.order:
         return rows
     ranked = ((_values(result, env), weight, env) for weight, env in rows)
-    by_order = cmp_to_key(partial(_compared, result.order))
+    by_order = cmp_to_key(partial(compared, result.order))
     if result.limit is None:
         first = sorted(ranked, key=by_order)
     else:  # each row is there once or more often
@@ -64,7 +64,7 @@ def _values(result: Result, env: Env) -> tuple[Scalar, ...]:
         raise OutOfRangeError(f"{result.name}, ORDER BY: {error}") from None
 
 
-def _compared(orders: tuple[Order, ...], left: Ranked, right: Ranked) -> int:
+def compared(orders: tuple[Order, ...], left: Ranked, right: Ranked) -> int:
     """Negative where ``left`` comes first."""
     for order, mine, other in zip(orders, left[0], right[0], strict=True):
         if mine is None or other is None:

@@ -10,6 +10,7 @@ from viewlet.algebra.evaluate import Env, Key, Reader, evaluate, plan, scalar
 from viewlet.algebra.query import View, outputs
 from viewlet.algebra.terms import Number, Scalar, Term, Var, evaluate_term, exact
 from viewlet.engines.gathered import gathered
+from viewlet.engines.numbered import numbered
 from viewlet.engines.ordering import after, in_order, one_nan, shown_count
 from viewlet.errors import OutOfRangeError
 from viewlet.program.trigger import Extreme, Result, ResultColumn
@@ -39,14 +40,20 @@ def _agrees(env: Env, key: Mapping[str, Scalar]) -> bool:
 
 
 def _environments(result: Result, read: Reader, key: Mapping[str, Scalar]) -> Iterator[tuple[int, Env]]:
+    rows = _found(result, read, key)
+    for weight, env in numbered(result.windows, rows) if result.windows else rows:
+        if result.having is None or evaluate_term(result.having, env) is True:
+            yield weight, env
+
+
+def _found(result: Result, read: Reader, key: Mapping[str, Scalar]) -> Iterator[tuple[int, Env]]:
     ends = [(e.var, _ends(e, read, key)) for e in result.extremes]
     ends += [(g.var, gathered(g, read, key, _key_names(result))) for g in result.gathers]
     for weight, env in _keys(result, read, key):
         env |= {name: scalar(q, frozenset(env))(env, read) for name, q in result.lookups}
         for name, end in ends:
             env[name] = end(env)
-        if result.having is None or evaluate_term(result.having, env) is True:
-            yield weight, env
+        yield weight, env
 
 
 def _keys(result: Result, read: Reader, key: Mapping[str, Scalar]) -> Iterator[tuple[int, Env]]:

@@ -22,6 +22,7 @@ from viewlet.algebra.query import Query, View, label
 from viewlet.algebra.terms import Const, number, string
 from viewlet.algebra.text import Reader, pretty
 from viewlet.program.trigger import (
+    ROW_FUNCTIONS,
     End,
     Event,
     Extreme,
@@ -31,6 +32,7 @@ from viewlet.program.trigger import (
     Program,
     Result,
     ResultColumn,
+    RowWindow,
     Statement,
     Trigger,
 )
@@ -138,6 +140,7 @@ def _result_lines(r: Result) -> Iterator[str]:
     yield from map(_gather, r.gathers)
     for query in r.single:
         yield "single" + _after(query, 6, 2)
+    yield from map(_window, r.windows)
     if r.having is not None:
         yield f"having {r.having.text}"
     if not r.distinct:
@@ -156,6 +159,15 @@ def _gather(g: Gather) -> str:
     parts += [] if g.separator is None else [f"separated by {string(g.separator).text}"]
     start = " ".join([*parts, *map(order_to_text, g.order), "of"])
     return start + _after(g.query, len(start), 2)
+
+
+def _window(w: RowWindow) -> str:
+    """``window n := lag(x, 1, NULL) per (k) rows from -2 to 0 order by t``"""
+    arguments, partition = (", ".join(term.text for term in terms) for terms in (w.arguments, w.partition))
+    sides = zip(("from", "to"), w.frame, strict=True)
+    rows = "".join(f" {word} {side}" for word, side in sides if side is not None)
+    order = "".join(f" {order_to_text(o)}" for o in w.order)
+    return f"window {w.var} := {w.function} of ({arguments}) per ({partition}) rows{rows}{order}"
 
 
 def order_to_text(o: Order) -> str:
@@ -316,6 +328,7 @@ class ProgramReader(Reader):
         extremes = tuple(self.while_next(("extreme",), self.extreme))
         gathers = tuple(self.while_next(("gather",), self.gather))
         single = tuple(self.while_next(("single",), self.single))
+        windows = tuple(self.while_next(("window",), lambda: self.line(self.window)))
         having = self.line(self.term) if self.take("having") else None
         distinct = not self.take("as", "often", "as", "counted", ";")
         order = tuple(self.while_next(("order",), lambda: self.line(self.order)))
@@ -324,7 +337,7 @@ class ProgramReader(Reader):
         sql = self.optional_string("sql")
         self.expect("}")
         head = name, columns, rows, lookups, having, distinct, sql, extremes, order, limit, offset, gathers, single
-        return Result(*head)
+        return Result(*head, windows)
 
     def single(self) -> Query:
         self.expect("single")
@@ -367,6 +380,23 @@ class ProgramReader(Reader):
         place = self.term() if self.take("at") else None
         self.expect("of")
         return Extreme(name, end, key, self.line(self.query), place)
+
+    def window(self) -> RowWindow:
+        self.expect("window")
+        var = self.name()
+        self.expect(":=")
+        function = next((f for f in ROW_FUNCTIONS if self.take(f)), ROW_FUNCTIONS[0])
+        self.expect("of")
+        arguments = self.listed(self.term, "(", ")")
+        self.expect("per")
+        partition = self.listed(self.term, "(", ")")
+        self.expect("rows")
+        first, last = (self.signed() if self.take(word) else None for word in ("from", "to"))
+        order = tuple(self.while_next(("order",), self.order))
+        return RowWindow(var, function, arguments, partition, order, (first, last))
+
+    def signed(self) -> int:
+        return -self.whole() if self.take("-") else self.whole()
 
     def gather(self) -> Gather:
         """``gather l := x distinct separated by ',' order descending by y of Q;``"""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, get_args
 
 from viewlet.algebra.query import Query, View
 from viewlet.algebra.rewrite import Trace
@@ -153,6 +153,26 @@ class Gather:
     distinct: bool = False
 
 
+RowFunction = Literal["row_number", "ntile", "lag", "lead", "sum", "count", "min", "max", "nth_value"]
+ROW_FUNCTIONS: tuple[RowFunction, ...] = get_args(RowFunction)
+
+
+@dataclass(frozen=True, slots=True)
+class RowWindow:
+    """A window function that goes by the numbers of rows: ``var`` is its value for each copy of a row.
+
+    Rows that agree in the terms of ``partition`` are sorted by ``order``; those that agree in all of its terms are
+    copies of one row. ``frame`` says from how many rows behind this one, to how many; None is without an end.
+    """
+
+    var: str
+    function: RowFunction
+    arguments: tuple[Term, ...] = ()
+    partition: tuple[Term, ...] = ()
+    order: tuple[Order, ...] = ()
+    frame: tuple[int | None, int | None] = (None, None)
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """How the rows of a SQL view are read off its ring-valued maps: what is not linear at the top happens here.
@@ -160,8 +180,8 @@ class Result:
     ``rows`` enumerates the row keys (its outputs, which are variables of the terms); its multiplicity counts the
     underlying rows, and a key is there while that is not 0. ``rows`` is None for an aggregate without GROUP BY: exactly
     one row. ``lookups`` give further variables: the multiplicity of a closed query at the row's key (0 where absent);
-    the outputs of each are among the key variables. ``extremes`` and ``gathers`` give more. ``having``, if any,
-    must be TRUE. ``distinct``: a key is one row; else it is as many rows as its multiplicity.
+    the outputs of each are among the key variables. ``extremes``, ``gathers`` and ``windows`` give more. ``having``, if
+    any, must be TRUE. ``distinct``: a key is one row; else it is as many rows as its multiplicity.
 
     ``order`` is how rows follow one another. Rows that agree in all of its terms are equal rows, so that the first
     ``limit`` after ``offset`` rows are a function of the data.
@@ -185,11 +205,12 @@ class Result:
     offset: int = 0
     gathers: tuple[Gather, ...] = ()
     single: tuple[Query, ...] = ()
+    windows: tuple[RowWindow, ...] = ()
 
     @property
     def is_cut(self) -> bool:
-        """Whether some rows may be left out."""
-        return self.limit is not None or self.offset > 0
+        """Whether a row depends on all others: some may be left out, or they are numbered."""
+        return self.limit is not None or self.offset > 0 or bool(self.windows)
 
     def column_of(self, order: Order) -> ResultColumn | None:
         """The first column that shows what an order goes by; a DOUBLE is rounded where it is shown."""

@@ -90,7 +90,10 @@ def _verify_result(result: Result, program: Program) -> None:
         earlier |= {extreme.var}
     for gather in result.gathers:
         _verify_gather(gather, f"{where}, gather {gather.var}", program)
-    ends = (*(e.var for e in result.extremes), *(g.var for g in result.gathers))
+    ends = (*(e.var for e in result.extremes), *(g.var for g in result.gathers), *(w.var for w in result.windows))
+    for window in result.windows:
+        terms = (*window.arguments, *window.partition, *(order.term for order in window.order))
+        _within(f"{where}, window {window.var}", frozenset().union(*map(free, terms)), keys)
     variables = (*(name for name, _ in result.lookups), *ends)
     _distinct(f"{where}: variable", (*keys, *variables))
     known = keys | set(variables)

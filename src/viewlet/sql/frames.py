@@ -16,7 +16,7 @@ from viewlet.sql.types import comparable
 from viewlet.sql.unsupported import only
 
 Frame = Query | None  # None: all rows of the partition
-_RANGE = "RANGE frames are taken: rows by their values, not by their numbers"
+_RANGE = "RANGE and ROWS frames are taken: choose when you read"
 _BOUND = "write RANGE BETWEEN x PRECEDING AND CURRENT ROW"
 
 
@@ -43,11 +43,11 @@ class Key:
         return union(smaller, join(_is_null(first, True), _is_null(second, False)))
 
     def same(self) -> Query:
-        """A comparison is 0 beside a NULL."""
+        """Disjoint cases. Two names that are equal may become one, by which NULL meets NULL, so NULL is ruled out."""
         equal = Compare("=", Var(self.var), Var(self.this))
         if not self.expr.nullable:
             return equal
-        return union(equal, join(_is_null(self.var, True), _is_null(self.this, True)))
+        return union(join(equal, _is_null(self.var, False)), join(_is_null(self.var, True), _is_null(self.this, True)))
 
 
 def _is_null(var: str, wanted: bool) -> Query:

@@ -74,9 +74,11 @@ def _windowed(session: Session, tree: exp.Expr) -> Translated | None:
     having = None if condition is None else condition.term
     used |= frozenset() if having is None else free(having)
     rows = sum_(used & outputs(product), product)
+    first = [c.expr.term.name for c in shown if isinstance(c.expr.term, Var) and c.expr.term.name in outputs(rows)]
+    by_number = windows.row_windows(list(dict.fromkeys([*first, *sorted(outputs(rows))])))
     lookups, extremes, gathers = windows.lookups(), windows.extremes(), windows.gathers()
     found_when_read = Result("", (), rows, lookups, having, distinct=False, extremes=extremes, gathers=gathers)
-    return found_when_read, shown
+    return replace(found_when_read, windows=by_number), shown
 
 
 def _linear(session: Session, tree: exp.Expr) -> Translated | None:

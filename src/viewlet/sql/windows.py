@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from viewlet.algebra.query import Bind, Exists, Query, Value, join, outputs, rename, sum_
-from viewlet.algebra.terms import ONE_TERM, ZERO_TERM, Term, Var, op, substitute_term
-from viewlet.program.trigger import Extreme, Gather
+from viewlet.algebra.terms import ONE_TERM, ZERO_TERM, Term, Var, free, op, substitute_term
+from viewlet.program.trigger import Extreme, Gather, Order, RowWindow
 from viewlet.schema import BIGINT, DOUBLE
 from viewlet.sql.aggregate import aggregate_of
 from viewlet.sql.aliases import AliasedScope, seeing
@@ -22,12 +22,12 @@ from viewlet.sql.expr import Expr, rounded
 from viewlet.sql.expression import expression, translates
 from viewlet.sql.frames import Frame, Key, before, frame_of, has_row, up_to
 from viewlet.sql.grouping import Grouping, aggregate_factors, bound
+from viewlet.sql.row_windows import by_rows, is_by_rows
 from viewlet.sql.scope import Names, Scope
 from viewlet.sql.select_list import Block
 from viewlet.sql.unsupported import only
 
 _PARTS = frozenset({"this", "partition_by", "order", "over", "spec"})
-_AT_TOP = "select it in the outermost SELECT of a materialized view"
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,7 @@ class Windows:
     keys: dict[Term, str] = field(default_factory=dict)
     this: dict[str, str] = field(default_factory=dict)  # a variable of the order ↦ what frames call that of the row
     groupings: dict[object, Grouping] = field(default_factory=dict)
+    rows: list[RowWindow] = field(default_factory=list)  # those that go by the numbers of rows
 
     @property
     def product(self) -> Query:
@@ -58,6 +59,21 @@ class Windows:
             self.binds.extend([Bind(var, Value(expr.term))] if product != self.product else [])
             self.keys[expr.term] = var
         return self.keys[expr.term]
+
+    def argument(self, expr: Expr) -> Term:
+        """A constant, or a variable that every row has."""
+        term = rounded(expr).term
+        return Var(self.key(expr)) if free(term) else term
+
+    def numbered(self, window: RowWindow, name: str) -> str:
+        var = self.names.fresh(name)
+        self.rows.append(replace(window, var=var))
+        return var
+
+    def row_windows(self, keys: Sequence[str]) -> tuple[RowWindow, ...]:
+        """In full: rows that agree in all terms of an ORDER BY follow one another by their ``keys``, NULLs last."""
+        ties = tuple(Order(Var(key)) for key in keys)
+        return tuple(replace(w, order=w.order + ties) for w in self.rows)
 
     def grouping(
         self, partition: Sequence[str], frame: Frame = None, values: tuple[str, ...] = (), sparse: bool = True
@@ -89,7 +105,9 @@ class Windows:
         groupings = self.groupings.values()
         ends = [end.var for g in groupings if g.at_top for end in g.extremes.values()]
         lists = [gather.var for g in groupings for gather in g.gathers.values()]
-        return frozenset([*(var for g in groupings for var in g.lookups.values()), *ends, *lists])
+        return frozenset(
+            [*(var for g in groupings for var in g.lookups.values()), *ends, *lists, *(w.var for w in self.rows)]
+        )
 
     def extremes(self) -> tuple[Extreme, ...]:
         """The values under names that no row has."""
@@ -150,6 +168,8 @@ class _Window:
 
     def value(self) -> Expr:
         only(self.scope.session.source, self.node, _PARTS, {})
+        if is_by_rows(self.node):
+            return by_rows(self.node, self.windows, self.partition(), self.keys(), self.scope)
         rule = _RANKS.get(type(self.node.this))
         if rule is not None:
             return rule(self)
@@ -234,20 +254,9 @@ def _cume_dist(window: _Window) -> Expr:
     return Expr(share, DOUBLE, share, unrounded=True)
 
 
-def _row_number(window: _Window) -> Expr:
-    hint = "choose rows by it: QUALIFY row_number() OVER (…) <= 10; or take RANK(), by columns that tell rows apart"
-    name = window.scope.session.source.called(window.node.this)
-    raise window.unsupported(f"{name.text.upper() if name else 'this'} … OVER", hint)
-
-
 _RANKS: dict[type[exp.Expr], Callable[[_Window], Expr]] = {
     exp.Rank: _rank,
     exp.DenseRank: _dense_rank,
     exp.PercentRank: _percent_rank,
     exp.CumeDist: _cume_dist,
-    exp.RowNumber: _row_number,
-    exp.Ntile: _row_number,
-    exp.Lag: _row_number,
-    exp.Lead: _row_number,
-    exp.NthValue: _row_number,
 }

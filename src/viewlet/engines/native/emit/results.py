@@ -30,8 +30,8 @@ def plan_reader(triggers: Triggers, result: Result) -> None:
 
 
 def is_one_pass(result: Result) -> bool:
-    """Lists are put together outside."""
-    if result.gathers:
+    """Lists are put together outside, and rows are numbered there."""
+    if result.gathers or result.windows:
         return False
     return result.rows is None or isinstance(result.rows, View)
 
