@@ -60,6 +60,8 @@ ORDERED = {
     " AS i FROM r",
     "extremes": "SELECT k, n, min(a) OVER (PARTITION BY k ORDER BY n) AS lo, first_value(n) OVER (PARTITION BY k"
     " ORDER BY n) AS f, last_value(n) OVER (ORDER BY n) AS l, max(s) OVER (ORDER BY n DESC) AS hi FROM r",
+    "nulls_meet": "SELECT DISTINCT k, a, count(*) OVER (ORDER BY a) AS c, sum(n) OVER (PARTITION BY f"
+    " ORDER BY s DESC, a) AS s, rank() OVER (ORDER BY a NULLS FIRST, s) AS r FROM r",
     "first_ones": "SELECT k, n, sum(n) OVER (PARTITION BY k ORDER BY n) AS b FROM r ORDER BY b DESC, k, n LIMIT 3",
 }
 

@@ -56,7 +56,7 @@ def _windowed(session: Session, tree: exp.Expr) -> Translated | None:
     """Rows whose window functions are found when they are read: None where some cannot be."""
     if not isinstance(tree, exp.Select) or tree.args.get("distinct") or not windows_of(tree):
         return None
-    session = replace(session, names=Names())
+    session = replace(session, names=Names(), single=[])
     scope = Scope(session)
     windows, columns, condition = windowed(tree, scope, at_top=True)
     if not windows.is_read:
@@ -78,7 +78,7 @@ def _windowed(session: Session, tree: exp.Expr) -> Translated | None:
     by_number = windows.row_windows(list(dict.fromkeys([*first, *sorted(outputs(rows))])))
     lookups, extremes, gathers = windows.lookups(), windows.extremes(), windows.gathers()
     found_when_read = Result("", (), rows, lookups, having, distinct=False, extremes=extremes, gathers=gathers)
-    return replace(found_when_read, windows=by_number), shown
+    return replace(found_when_read, windows=by_number, single=tuple(session.single)), shown
 
 
 def _linear(session: Session, tree: exp.Expr) -> Translated | None:

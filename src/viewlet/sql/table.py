@@ -136,7 +136,7 @@ def over_rows(tree: exp.Select, scope: Scope) -> exp.Select:
         return tree
     bare = tree.copy()
     bare.set("qualify", None)
-    apart = replace(scope, session=replace(scope.session, names=Names()))
+    apart = replace(scope, session=replace(scope.session, names=Names(), single=[]))
     return over_groups(tree, block(bare, apart).scope)
 
 
