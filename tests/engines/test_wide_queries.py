@@ -23,7 +23,7 @@ from tests.oracle.oracle import DuckOracle, Row, difference
 from tests.oracle.ordered import line_difference
 from viewlet.database import Database
 
-SEEDS = (9, 10, 12, 15, 17)  # of make test; make soak goes on from each of them
+SEEDS = (10, 12, 13, 15, 17)  # of make test; make soak goes on from each of them
 QUERIES = 10  # in each script
 EVENTS = 16
 ROOM = 2
