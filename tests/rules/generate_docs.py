@@ -26,6 +26,11 @@ outside into an output. It needs no new inputs, except variables that have a val
 [algebra.md](algebra.md) explains the notation. Each example is run as a test, as text and on random databases.
 """
 SECTIONS = {
+    "aggregates": """\
+## Sums of groups
+
+These rules run once over the definition of a view, until nothing changes, and simplification runs again after them.
+""",
     "simplifications": """\
 ## Simplification
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from viewlet.algebra.query import Query
 from viewlet.algebra.rewrite import Rule
 from viewlet.algebra.text import parse
+from viewlet.compiler.aggregates import SUMS_OF_GROUPS
 from viewlet.compiler.context import Context
 from viewlet.compiler.factorize import FACTORIZATIONS
 from viewlet.compiler.materialize import FIGURE_2
@@ -33,6 +34,7 @@ from viewlet.program.trigger import Event
 Rules = tuple[Rule[Context], ...]
 
 FILES: dict[str, Rules] = {
+    "aggregates": SUMS_OF_GROUPS,
     "simplifications": SIMPLIFICATIONS,
     "figure_2": FIGURE_2,
     "factorizations": FACTORIZATIONS,

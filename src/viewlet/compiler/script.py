@@ -25,7 +25,9 @@ from viewlet.algebra.query import (
     union,
 )
 from viewlet.algebra.remembered import forget
+from viewlet.algebra.rewrite import rewrite
 from viewlet.algebra.verify import verify
+from viewlet.compiler.aggregates import SUMS_OF_GROUPS, as_count, only_tested
 from viewlet.compiler.catalog import Catalog
 from viewlet.compiler.context import Context
 from viewlet.compiler.narrow import narrow
@@ -158,12 +160,11 @@ def _start(
 def _root(compilation: Compilation, result: Result) -> Result:
     """The result with its definitions replaced by reads of views."""
     wide = is_wide(result, compilation.static)
+    tested = only_tested(result) if compilation.counted else frozenset[str]()
 
-    def root(name: str, q: Query, why: str) -> Query:
+    def root(name: str, q: Query, why: str, tested: bool = False) -> Query:
         compilation.trace.place = name
-        definition = simplify(
-            narrow(q), Context(static=compilation.static, counted=compilation.counted), compilation.trace
-        )
+        definition = _defined(compilation, q, tested)
         if definition == ZERO:
             definition = q  # a view that stays empty still has its columns
         verify(definition, "definition", where=name)
@@ -172,12 +173,13 @@ def _root(compilation: Compilation, result: Result) -> Result:
             compilation.wide.add(view.name)
         return view
 
-    rows = None if result.rows is None else root(result.name, result.rows, f"the rows of {result.name}")
+    is_set = result.distinct and compilation.counted
+    rows = None if result.rows is None else root(result.name, result.rows, f"the rows of {result.name}", is_set)
 
-    def read(name: str, q: Query, why: str) -> Query:
+    def read(name: str, q: Query, why: str, tested: bool) -> Query:
         """Sum_A(Q ⋈ [b <= c]), c being of the row: a map of Sum_{A, b}(Q), and the part of it that a row asks for."""
         if not inputs(q):
-            return root(name, q, why)
+            return root(name, q, why, tested)
         group, body = (q.group, q.query) if isinstance(q, Sum) else (outputs(q), q)
         asked = [f for f in factors(body) if inputs(f) & inputs(q)]
         kept = join(*(f for f in factors(body) if f not in asked))
@@ -186,7 +188,8 @@ def _root(compilation: Compilation, result: Result) -> Result:
         return union(*(sum_(group, join(view, case)) for case in _cases(join(*asked))))
 
     lookups = tuple(
-        (var, read(f"{result.name}_{var}", q, f"an aggregate of {result.name}")) for var, q in result.lookups
+        (var, read(f"{result.name}_{var}", q, f"an aggregate of {result.name}", var in tested))
+        for var, q in result.lookups
     )
     extremes = tuple(
         replace(e, query=root(f"{result.name}_{e.var}", e.query, f"the values of a MIN or MAX of {result.name}"))
@@ -199,6 +202,14 @@ def _root(compilation: Compilation, result: Result) -> Result:
     why = f"how many rows a subquery of {result.name} has that is used as a value"
     single = tuple(root(f"{result.name}_single", q, why) for q in result.single)
     return replace(result, rows=rows, lookups=lookups, extremes=extremes, gathers=gathers, single=single)
+
+
+def _defined(compilation: Compilation, q: Query, tested: bool) -> Query:
+    """Q as the definition of a map; ``tested``: its readers only ask where it is 0."""
+    context, trace = Context(static=compilation.static, counted=compilation.counted), compilation.trace
+    definition = rewrite(simplify(narrow(q), context, trace), SUMS_OF_GROUPS, context, trace)
+    definition = simplify(definition, context, trace)
+    return simplify(as_count(definition), context, trace) if tested else definition
 
 
 def _cases(q: Query) -> list[Query]:
