@@ -47,6 +47,15 @@ def test_a_column_that_no_view_reads_is_in_no_statement_and_in_every_definition(
     assert places <= {"", *(str(t.event) for t in program.triggers)}
 
 
+def test_a_subquery_that_is_a_value_is_cut_like_the_others() -> None:
+    program = viewlet.compile(
+        f"CREATE STREAM r ({WIDE}); CREATE STREAM s ({WIDE});"
+        "CREATE MATERIALIZED VIEW v AS SELECT c1, (SELECT s.c2 FROM s WHERE s.c3 = 1) AS x FROM r;"
+    )
+    assert program.result("v").single
+    assert {len(a.vars) for view in program.views for a in atoms(view.definition) if isinstance(a, Rel)} == {14}
+
+
 @pytest.mark.parametrize("strategy", ["optimized", "cost", "naive", "classical", "reevaluate"])
 @pytest.mark.parametrize("engine", ["interpreter", "python"])
 def test_rows_that_differ_only_in_unread_columns_count_each(engine: str, strategy: str) -> None:

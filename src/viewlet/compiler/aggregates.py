@@ -106,6 +106,8 @@ def _keyed(parts: tuple[Query, ...], group: frozenset[str]) -> Iterator[tuple[Ex
 
 def only_tested(result: Result) -> frozenset[str]:
     """The looked-up numbers of which the rows of a view show no more than whether they are 0."""
+    if result.windows:
+        return frozenset()
     orders = (*result.order, *(order for gather in result.gathers for order in gather.order))
     terms = [c.term for c in result.columns] + [o.term for o in orders] + [g.term for g in result.gathers]
     shown = frozenset[str]().union(*map(_shown, [*terms, *([] if result.having is None else [result.having])]))

@@ -173,7 +173,7 @@ def _root(compilation: Compilation, result: Result) -> Result:
             compilation.wide.add(view.name)
         return view
 
-    is_set = result.distinct and compilation.counted
+    is_set = result.distinct and compilation.counted and not result.windows
     rows = None if result.rows is None else root(result.name, result.rows, f"the rows of {result.name}", is_set)
 
     def read(name: str, q: Query, why: str, tested: bool) -> Query:

@@ -44,7 +44,7 @@ def cut(relations: Sequence[Relation], results: Sequence[Result]) -> tuple[Cut, 
     """What to compile instead of ``relations``, and the results over it."""
     narrowed = [_mapped(result, lambda q: q if inputs(q) else narrow(q)) for result in results]
     read: dict[str, set[int]] = {}
-    for q in (q for result in narrowed for q in result.reads):
+    for q in (q for result in narrowed for q in (*result.reads, *result.single)):
         _reads(q, outputs(q), read)
     places = {r.name: p for r in relations if r.name in read and (p := _kept(r, read[r.name])) is not None}
     if not places:
@@ -59,6 +59,7 @@ def _mapped(result: Result, f: Callable[[Query], Query]) -> Result:
         lookups=tuple((var, f(q)) for var, q in result.lookups),
         extremes=tuple(replace(e, query=f(e.query)) for e in result.extremes),
         gathers=tuple(replace(g, query=f(g.query)) for g in result.gathers),
+        single=tuple(map(f, result.single)),
     )
 
 
