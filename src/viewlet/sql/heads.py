@@ -27,7 +27,7 @@ _OTHER_OBJECTS = {
     "INDEX": "leave it out: viewlet keeps the maps that its views need",
     "UNIQUE": "declare PRIMARY KEY or UNIQUE where the stream or table is created",
     "SCHEMA": "leave it out: there is one schema, main",
-    "TYPE": "write the type where it is used; an ENUM is a VARCHAR",
+    "TYPE": "write the type where it is used: mood ENUM ('sad', 'happy')",
     "TEMP": "leave TEMP out: everything is in memory",
     "TEMPORARY": "leave TEMPORARY out: everything is in memory",
     "MACRO": "write the expression where it is used",
