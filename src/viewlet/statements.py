@@ -24,9 +24,8 @@ class Piece:
 
 def pieces(script: str) -> list[Piece]:
     r"""
-    >>> pieces("CREATE STREAM r (a BIGINT);\nINSERT INTO r VALUES (1);\nSELECT 2")
-    [Piece(text='CREATE STREAM r (a BIGINT);\nINSERT INTO r VALUES (1);', is_question=False), \
-Piece(text='\n\nSELECT 2', is_question=True)]
+    >>> [piece.text for piece in pieces("CREATE STREAM r (a BIGINT);\nINSERT INTO r VALUES (1);\nSELECT 2")]
+    ['CREATE STREAM r (a BIGINT);\nINSERT INTO r VALUES (1);', '\n\nSELECT 2']
     """
     spans: list[tuple[int, int, bool]] = []
     for start, end, word in _statements(script):

@@ -1,6 +1,6 @@
 """The paper's twelve queries equal DuckDB after every event: every strategy on every engine.
 
-In the paper's dialect the engines take turns with the strategies; ``make soak`` has all pairs, and longer streams.
+The engines that users have come first, then every strategy in turn; ``make soak`` has all pairs, and longer streams.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.engines.conformance import CONTESTANTS, Case, Disagreement, agree, deal_engines
+from tests.engines.conformance import Case, Disagreement, agree, chosen_contestants
 from tests.oracle.oracle import Vacuous
 from tests.oracle.paper_streams import small_stream, static_rows
 from viewlet.compilation import Dialect
@@ -34,7 +34,7 @@ def test_a_paper_query_equals_the_referee_after_every_event(name: str, dialect: 
     assert len(case.events) == events
     assert {op for op, _, _ in case.events} == {"+", "-"}
     turn = list(PAPER_QUERIES).index(name)
-    agree(case, CONTESTANTS if dialect == "sql" or soaking else deal_engines(turn))[name].check()
+    agree(case, chosen_contestants(turn, soaking))[name].check()
 
 
 def test_a_wrong_answer_is_named() -> None:

@@ -133,12 +133,12 @@ def property_test(examples: st.SearchStrategy[Case], queries: int, start: int) -
 
 
 def test_random_queries(seeded: int) -> None:
-    property_test(random_sql.cases(), 12, 4 + seeded)()
+    property_test(random_sql.cases(), 6, 4 + seeded)()
 
 
 @pytest.mark.parametrize("family", ["joins", "thresholds", "products", "totals", "memberships"])
 def test_random_inequalities(family: inequality_sql.Family, seeded: int) -> None:
-    property_test(inequality_sql.cases(family), 6, 4 + seeded)()
+    property_test(inequality_sql.cases(family), 3, 4 + seeded)()
 
 
 @pytest.mark.parametrize("name", ORDERED)

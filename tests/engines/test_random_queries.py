@@ -30,7 +30,7 @@ from viewlet.database import Database
 Answer = dict[str, list[Row]]
 
 SHARDS = 4
-QUERIES = 7  # in each shard
+QUERIES = 5  # in each shard
 FLOOR = 0.5  # of the scripts drawn, so many must be different and say something
 REGRESSIONS = sorted((Path(__file__).parent / "regressions").glob("*.sql"))
 

@@ -104,12 +104,18 @@ def _keyed(parts: tuple[Query, ...], group: frozenset[str]) -> Iterator[tuple[Ex
 # -- numbers that are only compared with 0 -----------------------------------------------------------------------------
 
 
+def shows_all(result: Result) -> bool:
+    """Nothing is known of what becomes of its numbers: windows count them, and a cell sends them to those that sum."""
+    return bool(result.windows) or not result.columns
+
+
 def only_tested(result: Result) -> frozenset[str]:
     """The looked-up numbers of which the rows of a view show no more than whether they are 0."""
-    if result.windows:
+    if shows_all(result):
         return frozenset()
     orders = (*result.order, *(order for gather in result.gathers for order in gather.order))
     terms = [c.term for c in result.columns] + [o.term for o in orders] + [g.term for g in result.gathers]
+    terms += [e.place for e in result.extremes if e.place is not None]
     shown = frozenset[str]().union(*map(_shown, [*terms, *([] if result.having is None else [result.having])]))
     return frozenset(var for var, _ in result.lookups) - shown
 

@@ -27,7 +27,7 @@ from viewlet.algebra.query import (
 from viewlet.algebra.remembered import forget
 from viewlet.algebra.rewrite import rewrite
 from viewlet.algebra.verify import verify
-from viewlet.compiler.aggregates import SUMS_OF_GROUPS, as_count, only_tested
+from viewlet.compiler.aggregates import SUMS_OF_GROUPS, as_count, only_tested, shows_all
 from viewlet.compiler.catalog import Catalog
 from viewlet.compiler.context import Context
 from viewlet.compiler.narrow import narrow
@@ -173,7 +173,7 @@ def _root(compilation: Compilation, result: Result) -> Result:
             compilation.wide.add(view.name)
         return view
 
-    is_set = result.distinct and compilation.counted and not result.windows
+    is_set = result.distinct and compilation.counted and not shows_all(result)
     rows = None if result.rows is None else root(result.name, result.rows, f"the rows of {result.name}", is_set)
 
     def read(name: str, q: Query, why: str, tested: bool) -> Query:
