@@ -31,7 +31,7 @@ from tests.engines.test_random_queries import Tally, agree, is_vacuous
 from viewlet.workloads.streams import Event, Row
 
 FAMILIES: tuple[Family, ...] = get_args(Family)
-QUERIES = 3  # of each family
+QUERIES = 4  # of each family
 FLOOR = 0.4  # of the scripts drawn, so many must be different and say something
 OTHERS = tuple(strategy for strategy in STRATEGIES if strategy != "optimized")
 
