@@ -38,7 +38,7 @@ HELD: dict[TypeName, TypeName] = {  # types whose values engines hold as those o
     "REAL": "DOUBLE",  # each is a double
     "TIME": "BIGINT",  # microseconds since midnight
     "INTERVAL": "BIGINT",  # microseconds
-    "ENUM": "INTEGER",  # its place among the values, from 0: their order is that of the type
+    "ENUM": "INTEGER",  # its place among the values, from 0: places compare as the values do
     "BLOB": "VARCHAR",  # two small hexadecimal digits for each byte, which have the order of the bytes
 }
 

@@ -1,4 +1,4 @@
-"""Manifests in steps: what is read is what was written, whoever else writes; and files go when nobody needs them."""
+"""Manifests in steps: a reader gets what its own run wrote, beside other writers. Files go when nobody needs them."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def test_rows_are_counted_and_shown_without_reading_all(engine: str, monkeypatch
 
 
 def test_a_list_and_the_number_of_groups(engine: str) -> None:
-    """A group of a LIST is found by its key; len is that of the rows, whatever comes and goes, and shares its map."""
+    """``get`` finds a group of a LIST by its key. ``len`` counts the rows while rows come and go."""
     database = opened(
         engine,
         """

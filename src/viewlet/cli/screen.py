@@ -23,7 +23,7 @@ from viewlet.looking import Window
 from viewlet.shown import column_texts
 
 PAINT_EVERY = 0.25  # seconds
-RECENT = 3.0  # seconds, of which the rate is that of now
+RECENT = 3.0  # seconds: the rate on the screen covers the last three
 IDLE = 1.0  # seconds without a batch, after which a job that reads on waits
 SHOWN_ROWS = 3  # on a line
 LAST_ROWS = 10  # of each view, when the job is over

@@ -72,7 +72,7 @@ class Turn:
     """One micro-batch: from which versions the cells start, and where they were last seen.
 
     Small, since it goes to every task. A cell that must be made again has its chain read from the manifest ``before``,
-    which is that of a batch and of a run.
+    which a batch and a run name.
     """
 
     works: Works
