@@ -46,6 +46,7 @@ def works_of(store: Store, cells: int) -> Works:
         partials={},
         merged=(),
         global_=(),
+        clocks=(),
     )
 
 
@@ -62,7 +63,7 @@ class Query:
     def batches(self, count: int) -> Iterator[float]:
         """The seconds that each batch took the driver."""
         works = works_of(self.store, self.cells)
-        runner = Runner(works, self.store.uri, self.retain, planned=False)
+        runner = Runner(works, self.store.uri, self.retain, planned=False, spark=self.store.uri)
         last: Manifest | None = None
         for batch in range(count):
             busy = range(self.cells) if last is None else range(batch * self.busy, (batch + 1) * self.busy)

@@ -10,6 +10,8 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from viewlet.boundary import value_of
+from viewlet.containers import container_value
 from viewlet.errors import DataError, Error
 from viewlet.program.trigger import Result
 from viewlet.schema import REAL, Column, Relation, Type, TypeName
@@ -191,7 +193,8 @@ def schema(result: Result) -> pa.Schema:
 
 
 ZONED = pa.timestamp("us", "UTC")
-_INTEGERS: dict[TypeName, pa.DataType] = {
+_PLAIN: dict[TypeName, pa.DataType] = {
+    "BOOLEAN": pa.bool_(),
     "TINYINT": pa.int8(),
     "SMALLINT": pa.int16(),
     "INTEGER": pa.int32(),
@@ -199,38 +202,30 @@ _INTEGERS: dict[TypeName, pa.DataType] = {
     "UTINYINT": pa.uint8(),
     "USMALLINT": pa.uint16(),
     "UINTEGER": pa.uint32(),
+    "DOUBLE": pa.float64(),
+    "DATE": pa.date32(),
+    "VARCHAR": pa.string(),
+    "REAL": pa.float32(),
+    "TIME": pa.time64("us"),
+    "INTERVAL": pa.duration("us"),
+    "ENUM": pa.string(),
+    "BLOB": pa.binary(),
 }
 
 
 def arrow_type(type_: Type) -> pa.DataType:
     match type_.kind:
-        case "BOOLEAN":
-            return pa.bool_()
-        case "TINYINT" | "SMALLINT" | "INTEGER" | "BIGINT" | "UTINYINT" | "USMALLINT" | "UINTEGER":
-            return _INTEGERS[type_.kind]
-        case "DOUBLE":
-            return pa.float64()
         case "DECIMAL":
             return (pa.decimal128 if type_.precision <= 38 else pa.decimal256)(type_.precision, type_.scale)
-        case "DATE":
-            return pa.date32()
         case "TIMESTAMP":
             return ZONED if type_.zoned else pa.timestamp("us")
-        case "VARCHAR":
-            return pa.string()
-        case "REAL":
-            return pa.float32()
-        case "TIME":
-            return pa.time64("us")
-        case "INTERVAL":
-            return pa.duration("us")
-        case "ENUM":
-            return pa.string()
-        case "BLOB":
-            return pa.binary()
         case "LIST":
-            assert type_.element is not None
-            return pa.list_(arrow_type(type_.element))
+            return pa.list_(arrow_type(type_.inner[0]))
+        case "STRUCT":
+            return pa.struct([(n, arrow_type(t)) for n, t in zip(type_.names, type_.inner, strict=True)])
+        case "MAP":
+            return pa.map_(*map(arrow_type, type_.inner))
+    return _PLAIN[type_.kind]
 
 
 def held_array(type_: Type, cells: Sequence[Any]) -> pa.Array:
@@ -257,6 +252,9 @@ def made_of(type_: Type, held: pa.Array) -> pa.Array:
             return pa.array(type_.values, pa.string()).take(held)
         case "BLOB":
             return pa.array([None if v is None else bytes.fromhex(v) for v in held.to_pylist()], pa.binary())
+        case "LIST" | "STRUCT" | "MAP" if pa.types.is_string(held.type):
+            values = [None if v is None else container_value(v, type_, value_of) for v in held.to_pylist()]
+            return pa.array(written(values, type_), arrow_type(type_))
     return held
 
 
@@ -270,19 +268,45 @@ def table(result: Result, rows: Iterable[tuple[Any, ...]]) -> pa.Table:
 
 
 def written(values: Sequence[Any], type_: Type) -> Sequence[Any]:
-    """Python values as Arrow takes them: a UUID is a text there."""
-    if type_.element is not None and type_.element.uuid:
-        return [None if v is None else written(v, type_.element) for v in values]
+    """Python values as Arrow takes them: a UUID is a text there, and a map a list of pairs."""
+    if type_.is_nested:
+        return [None if v is None else _written_inside(v, type_) for v in values]
     return [None if v is None else str(v) for v in values] if type_.uuid else values
+
+
+def _written_inside(value: Any, type_: Type) -> Any:
+    match type_.kind:
+        case "STRUCT":
+            parts = zip(type_.names, type_.inner, strict=True)
+            return {name: written([value[name]], inner)[0] for name, inner in parts}
+        case "MAP":
+            keys, values = (
+                written(list(part), t) for part, t in zip((value, value.values()), type_.inner, strict=True)
+            )
+            return list(zip(keys, values, strict=True))
+    return written(value, type_.inner[0])
 
 
 def listed(result: Result, table: pa.Table) -> list[tuple[Any, ...]]:
     """The rows of a table with the view's schema, as Python values; the opposite of :func:`written`."""
     columns = [column.to_pylist() for column in table.columns]
     for place, column in enumerate(result.columns):
-        if column.type.uuid:
-            columns[place] = [None if v is None else UUID(v) for v in columns[place]]
+        if column.type.uuid or column.type.is_nested:
+            columns[place] = [None if v is None else _read(v, column.type) for v in columns[place]]
     return list(zip(*columns, strict=True))
+
+
+def _read(value: Any, type_: Type) -> Any:
+    if value is None or not (type_.is_nested or type_.uuid):
+        return value
+    match type_.kind:
+        case "STRUCT":
+            return {name: _read(value[name], inner) for name, inner in zip(type_.names, type_.inner, strict=True)}
+        case "MAP":
+            return {_read(k, type_.inner[0]): _read(v, type_.inner[1]) for k, v in value}
+        case "LIST":
+            return [_read(v, type_.inner[0]) for v in value]
+    return UUID(value)
 
 
 def from_struct(result: Result, rows: Any) -> pa.Table:

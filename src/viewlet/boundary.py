@@ -16,12 +16,15 @@ from viewlet.algebra.evaluate import Key
 from viewlet.algebra.functions.calendar import EPOCH, time_of_day
 from viewlet.algebra.functions.numbers import nearest_single
 from viewlet.algebra.terms import Scalar
+from viewlet.containers import UnfitError as UnfitError
+from viewlet.containers import container_cell, container_value
+from viewlet.containers import expected as _expected
 from viewlet.errors import DataError, OutOfRangeError
 from viewlet.program.encoding import Row, decode, scale_of
 from viewlet.program.encoding import Stored as Cell
 from viewlet.program.limits import unscaled_range
 from viewlet.program.trigger import Result, ResultColumn
-from viewlet.schema import BITS, Column, Relation, Type
+from viewlet.schema import BITS, NESTED, Column, Relation, Type
 from viewlet.schema import TypeName as Kind
 
 MIDNIGHT = dt.datetime(1970, 1, 1)
@@ -31,10 +34,6 @@ A_DAY = 86_400_000_000  # microseconds
 ALL_DIGITS = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 MISSING = ("NaTType", "NAType")  # how the rows of a pandas frame say NULL
 ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d")
-
-
-class UnfitError(ValueError):
-    """A value that its column does not take; the message says why."""
 
 
 class WildError(DataError):
@@ -47,6 +46,10 @@ class WildError(DataError):
 def to_cell(value: object, type_: Type) -> Cell:
     """The cell that holds a Python value, or ``UnfitError``; None is for the caller to judge."""
     return None if value is None or type(value).__name__ in MISSING else _TO_CELL[type_.kind](value, type_)
+
+
+def _container(value: object, type_: Type) -> Cell:
+    return container_cell(value, type_, to_cell)
 
 
 def to_scalar(value: object, type_: Type) -> Scalar:
@@ -244,10 +247,6 @@ def _is_int(value: object) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
-def _expected(what: str, value: object, type_: Type) -> UnfitError:
-    return UnfitError(f"{type_} takes {what}, not {value!r} ({type(value).__name__})")
-
-
 def fits(unscaled: int, type_: Type) -> bool:
     low, high = unscaled_range(type_)
     return low <= unscaled <= high
@@ -266,6 +265,7 @@ _TO_CELL: dict[Kind, Callable[[object, Type], Cell]] = {
     "INTERVAL": _interval,
     "ENUM": _enum,
     "BLOB": _blob,
+    **dict.fromkeys(NESTED, _container),
 }
 
 
@@ -278,11 +278,19 @@ def to_key(relation: Relation, row: object, number: int = 0, *, takes_wild: bool
     return tuple([_cell(relation, c, v, number, takes_wild) for c, v in zip(relation.columns, values, strict=True)])
 
 
-def is_one_row(data: object) -> bool:
-    """A dict is a row, and so is a tuple or list unless rows are what it holds; the empty list is no rows at all."""
+def is_one_row(data: object, relation: Relation | None = None) -> bool:
+    """A dict is a row, and so is a tuple or list unless rows are what it holds; the empty list is no rows at all.
+
+    A row may hold lists and dicts where columns of the relation are nested. Then it holds something else beside them,
+    or it is a tuple, and not one of tuples.
+    """
     if not isinstance(data, (tuple, list)):
         return isinstance(data, Mapping)
-    return data != [] and not any(isinstance(v, (tuple, list, Mapping)) for v in data)
+    nested = [isinstance(v, (tuple, list, Mapping)) for v in data]
+    if relation is None or not any(column.type.is_nested for column in relation.columns):
+        return data != [] and not any(nested)
+    as_tuple = isinstance(data, tuple) and not all(isinstance(v, tuple) for v in data)
+    return data != [] and (not all(nested) or (as_tuple and len(data) in (len(relation.given), len(relation.columns))))
 
 
 def given_values(relation: Relation, row: object, number: int) -> Sequence[object]:
@@ -398,10 +406,8 @@ def _fast_column(v: str, type_: Type, scope: dict[str, Any]) -> tuple[str, str]:
             return f"type({v}) is str and {v} in {v}_places", f"{v}_places[{v}]"
         case "BLOB":
             return f"type({v}) is bytes", f"{v}.hex()"
-        case "TIME" | "INTERVAL":
+        case "TIME" | "INTERVAL" | "LIST" | "STRUCT" | "MAP":
             return "False", v
-        case "LIST":
-            raise NotImplementedError("only views have lists")
 
 
 # -- out ---------------------------------------------------------------------------------------------------------------
@@ -445,10 +451,11 @@ def _scaled(value: Any, type_: Type) -> Decimal:
     return Decimal(unscaled).scaleb(-type_.scale, Context(prec=type_.precision))
 
 
-def _listed(values: Any, type_: Type) -> list[Any]:
-    element = type_.element
-    assert element is not None
-    return [None if v is None else _FROM_SCALAR[element.kind](v, element) for v in values]
+def _from_container(held: Any, type_: Type) -> Any:
+    """Of a text the cells, of what LIST(x) gathered the scalars."""
+    if isinstance(held, str):
+        return container_value(held, type_, value_of)
+    return container_value(held, type_, lambda v, t: _FROM_SCALAR[t.kind](v, t))
 
 
 _FROM_SCALAR: dict[Kind, Callable[[Any, Type], Any]] = {
@@ -459,7 +466,7 @@ _FROM_SCALAR: dict[Kind, Callable[[Any, Type], Any]] = {
     "DATE": lambda v, t: EPOCH + dt.timedelta(days=v),
     "TIMESTAMP": lambda v, t: (ZONED_MIDNIGHT if t.zoned else MIDNIGHT) + dt.timedelta(microseconds=v),
     "VARCHAR": lambda v, t: uuid.UUID(v) if t.uuid else v,
-    "LIST": _listed,
+    **dict.fromkeys(NESTED, _from_container),
     "REAL": lambda v, t: float(v),
     "TIME": lambda v, t: (MIDNIGHT + dt.timedelta(microseconds=v)).time(),
     "INTERVAL": lambda v, t: dt.timedelta(microseconds=v),

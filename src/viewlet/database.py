@@ -14,6 +14,7 @@ from viewlet.algebra.query import relations
 from viewlet.algebra.terms import declare
 from viewlet.arrow import Schemas
 from viewlet.boundary import is_wild, to_key
+from viewlet.cells.explain import explain_grid
 from viewlet.changes import Change, Subscriptions, differences
 from viewlet.clock import Clock
 from viewlet.compilation import Dialect
@@ -22,6 +23,7 @@ from viewlet.compiler.strategy import StrategyName
 from viewlet.dml import Workbench
 from viewlet.door import widened_changes, with_derived, with_new_columns, without_derived
 from viewlet.duck import create_function, functions_in, type_name
+from viewlet.elements import with_element_tables
 from viewlet.engines.base import Engine
 from viewlet.engines.exact.interpreter import Interpreter
 from viewlet.engines.exact.python.engine import PythonEngine
@@ -33,17 +35,22 @@ from viewlet.engines.tables import tables_reader
 from viewlet.errors import Error, SqlError, refusing_depth
 from viewlet.keys import Event
 from viewlet.listening import WORTH_WAITING
+from viewlet.native_session import NativeSession
 from viewlet.program.encoding import Row
 from viewlet.program.kinds import Unfit
-from viewlet.program.trigger import Program
+from viewlet.program.trigger import Program, Script
 from viewlet.schema import Relation
-from viewlet.session import NativeSession, Session, Start, Tables, finite_row
+from viewlet.session import Session, Start, Tables, finite_row
 from viewlet.sql.define import Changed, Step
 from viewlet.sql.source import before_the_next, script_text
 from viewlet.sql.translate import Translation, nothing
 from viewlet.stats import Counting
-from viewlet.tiers import WORTH_HANDING_OVER, NativeBuild
+from viewlet.threads import CompiledCells, spread_over
+from viewlet.threads_engine import ThreadsEngine
+from viewlet.threads_session import ThreadsSession
+from viewlet.tiers import WORTH_HANDING_OVER, Made, NativeBuild, natively
 from viewlet.turn import Turn
+from viewlet.unstored import IN_A_DIRECTORY, cannot_go_on, check_rows_needed, refuse, refuse_all
 from viewlet.view import View, weights
 
 if TYPE_CHECKING:
@@ -55,7 +62,11 @@ ENGINES: dict[EngineName, Start] = {
     "python": PythonEngine,
     "interpreter": Interpreter,
 }
-TIERS: dict[EngineName, type] = {"native": NativeEngine, "python": PythonEngine, "interpreter": Interpreter}
+TIERS: dict[EngineName, tuple[type, ...]] = {
+    "native": (NativeEngine, ThreadsEngine),
+    "python": (PythonEngine,),
+    "interpreter": (Interpreter,),
+}
 DEFAULT_ENGINE: EngineName = "native"
 ONLY_NATIVE = "the tables hold NaN or infinities, and there is no machine code for this script that could take them"
 IN_MEMORY = "this database is in memory, and nothing of it is kept: viewlet.connect(directory) makes one that lasts"
@@ -76,8 +87,9 @@ class Database(Clock):
         strategy: StrategyName = "optimized",
         dialect: Dialect = "sql",
         wait_native: bool = False,
+        threads: int = 1,
     ) -> None:
-        self._tiered, self._strategy, self._waits = engine == "native", strategy, wait_native
+        self._tiered, self._strategy, self._waits, self._threads = engine == "native", strategy, wait_native, threads
         self._start: Start = ENGINES[engine]
         self._translation = nothing(dialect)
         self._subscriptions = Subscriptions(self)
@@ -122,14 +134,17 @@ class Database(Clock):
         try:
             with refusing_depth():
                 translation = self._translation.followed(before + script)
+                self._check_stored(translation)
                 program = compile_script(translation.script, self._strategy)
                 session = None if translation.steps else self._session_after(program, script)
                 if session is not None:
                     self._session, self._translation = session, translation
+                elif isinstance(self._running, NativeSession) and self._running.came:
+                    raise cannot_go_on(self._running.came)
                 else:
                     self._subscriptions.look_back()
                     tables, changes = self._tables_after(translation)
-                    session = self._session_for(program, tables)
+                    session = self._session_for(program, tables, translation.script)
                     self._take(session, translation, script, changes)
         except SqlError as error:
             error.point_into(script, before.count("\n"))
@@ -146,15 +161,23 @@ class Database(Clock):
         self._subscriptions.settle()
         self._compile_natively()
 
+    def _check_stored(self, translation: Translation) -> None:
+        """What a script needs of streams that store no rows."""
+        session, after = self._running, translation.script
+        if self._subscriptions.log is not None:
+            refuse_all(after.relations, IN_A_DIRECTORY)
+        check_rows_needed(session.came, self._translation.script.results, after, bool(translation.steps))
+
     def _tables_after(self, translation: Translation) -> tuple[Tables, list[Event]]:
         """The stored rows as a script leaves them that defines names, and those that it changes."""
         before, after = self._running.program.relations, translation.script.relations
         tables = self._running.tables()
         if not translation.steps:
-            return with_new_columns(tables, before, after), []
+            return with_element_tables(with_new_columns(tables, before, after), after), []
         given = without_derived(tables, before)
         changed = dml.changed_tables(given, translation.steps, self._bench, self._first_row)
-        return with_derived(changed, after), dml.rows_changed(given, translation.steps, changed)
+        wide = with_element_tables(with_derived(changed, after), after)
+        return wide, dml.rows_changed(given, translation.steps, changed)
 
     def _session_after(self, program: Program, script: str) -> Session | None:
         """The native session goes on with another program, whose new maps alone are filled; None where it cannot.
@@ -164,11 +187,15 @@ class Database(Clock):
         session = self._running
         if not isinstance(session, NativeSession) or not program.views or session.engine.has_wild:
             return None
-        if not self._waits and session.engine.rows() < WORTH_HANDING_OVER:
+        if not self._waits and not session.came and session.engine.rows() < WORTH_HANDING_OVER:
             return None
         before = {relation.name: relation for relation in session.program.relations}
         if any(relation.columns != before.get(relation.name, relation).columns for relation in program.relations):
             return None
+        if any(relation.of and relation.name not in before for relation in program.relations):
+            return None
+        if self._threads > 1:
+            return None  # the rows may be divided in another way
         watched = self._watched_in(program)
         try:
             compiled = compile_program(program, watched)
@@ -191,7 +218,7 @@ class Database(Clock):
         except BaseException:
             self._subscriptions.take_back(noted)
             raise
-        after.keys.follow(session.keys)
+        after.follow(session)
         self._watched = watched
         return after
 
@@ -211,24 +238,29 @@ class Database(Clock):
         takes_wild = relation.static or self._tiered
         return finite_row(relation, to_key(relation, row, number, takes_wild=takes_wild), number)
 
-    def _session_for(self, program: Program, tables: Tables) -> Session:
+    def _session_for(self, program: Program, tables: Tables, script: Script) -> Session:
         """Long work is worth waiting for the native program; NaN and infinities no other can take over at all."""
         if self._tiered and fewest_steps(program, tables) >= WORTH_WAITING:
-            build = NativeBuild(program, lambda: True, at_once=True)
+            build = NativeBuild(program, lambda: True, at_once=True, script=script, threads=self._threads)
             build.wait()
             if (compiled := build.take()) is not None:
                 self._watched = UNWATCHED
                 with suppress(SpoiledError):  # perhaps by a number in between, which exact arithmetic can hold
-                    return NativeSession(compiled, tables, self._subscriptions)
+                    return self._on_machine_code(compiled, tables)
         if self._tiered and any(is_wild(cell) for rows in tables.values() for row in rows for cell in row):
             try:
-                compiled = compile_program(program)
+                compiled = natively(program, UNWATCHED, script, self._threads)
             except Unfit as unfit:
                 raise Error(f"{ONLY_NATIVE}: {unfit}") from None
             if compiled is not None:
                 self._watched = UNWATCHED
-                return NativeSession(compiled, tables, self._subscriptions)
+                return self._on_machine_code(compiled, tables)
         return Session(program, self._start, tables, self._subscriptions)
+
+    def _on_machine_code(self, compiled: Made, tables: Tables, before: Engine | None = None) -> Session:
+        if isinstance(compiled, CompiledCells):
+            return ThreadsSession(compiled, tables, self._subscriptions, before)
+        return NativeSession(compiled, tables, self._subscriptions, before)
 
     def create_function(self, name: str, function: Callable[..., Any], parameters: Sequence[str], returns: str) -> None:
         """Let views call a Python function: ``db.create_function("risk", risk, ["DOUBLE", "VARCHAR"], "INTEGER")``.
@@ -250,7 +282,7 @@ class Database(Clock):
         """The engine of now answers until the native program is compiled that tells what somebody listens to."""
         program, build = self._running.program, self._build
         watched = self._watched_in(program)
-        is_there = isinstance(self._session, NativeSession) and self._watched == watched
+        is_there = isinstance(self._session, (NativeSession, ThreadsSession)) and self._watched == watched
         if not self._tiered or not program.views or is_there:
             self._build = None
             return
@@ -263,7 +295,8 @@ class Database(Clock):
             session = None if database is None else database._session
             return session is not None and session.program is program
 
-        self._build = NativeBuild(program, wanted, at_once=self._waits, watched=watched)
+        script, threads = self._translation.script, self._threads
+        self._build = NativeBuild(program, wanted, at_once=self._waits, watched=watched, script=script, threads=threads)
         if self._waits:
             self._build.wait()
 
@@ -276,8 +309,8 @@ class Database(Clock):
             if compiled is not None:
                 with suppress(SpoiledError, Unfit):  # numbers that only exact arithmetic can hold: it goes on
                     before = self._running
-                    self._session = NativeSession(compiled, {}, self._subscriptions, before.engine)
-                    self._session.keys.follow(before.keys)
+                    self._session = self._on_machine_code(compiled, {}, before.engine)
+                    self._session.follow(before)
                     self._let_go()
                     self._watched = build.watched
                     self._subscriptions.settle()
@@ -314,7 +347,10 @@ class Database(Clock):
         """
         from viewlet.explain import explain
 
-        return explain(self.program, view)
+        if self._threads == 1:
+            return explain(self.program, view)
+        spread = spread_over(self._translation.script, self.program, self._threads)
+        return explain(self.program, view, threads=explain_grid(spread.grid))
 
     # -- views ---------------------------------------------------------------------------------------------------------
 
@@ -335,6 +371,8 @@ class Database(Clock):
         tables = self._running.tables()
         definition = self._result(self._translation.script.results, name)
         read = frozenset().union(*map(relations, definition.reads))
+        for stream in self._running.unstored & read:
+            refuse(self._running.relations[stream], f"view {name} cannot be verified")
         if any(is_wild(cell) for table in read for row in tables[table] for cell in row):
             raise Error(f"{name} cannot be verified: its definition is evaluated exactly, over no NaN and no infinity")
         over_tables = tables_reader([r for r in self.program.relations if r.name in read], tables)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -20,8 +19,8 @@ from viewlet.database import DEFAULT_ENGINE, ENGINES, Database, EngineName
 from viewlet.durable.beside import Beside
 from viewlet.durable.directory import Directory
 from viewlet.engines.native.bridge import SpoiledError
-from viewlet.engines.native.engine import NativeEngine, compile_program
-from viewlet.errors import Error, StorageError
+from viewlet.engines.native.engine import compile_program
+from viewlet.errors import Error, StorageError, warn
 from viewlet.ledger import CHUNK, Blob, Ledger, stored_blobs, table_blobs
 from viewlet.listening import WORTH_WAITING
 from viewlet.program.kinds import Unfit
@@ -30,9 +29,11 @@ from viewlet.recovery import Functions, Replay
 from viewlet.schema import Dialect, Relation
 from viewlet.session import Session
 from viewlet.stats import Stats
+from viewlet.threads_engine import Machine
 from viewlet.turn import BusyError
 
 Durability = Literal["none", "process", "machine"]
+MOST_THREADS = 64
 WORTH_A_SNAPSHOT = 1 << 25  # bytes of log, which are read in less than a second
 
 
@@ -62,9 +63,9 @@ class StoredDatabase(Database):
     def _restore(self, replay: Replay) -> None:
         self._translation = replay.translation
         program = compile_script(replay.translation.script, self._strategy)
-        large = self._tiered and replay.has(WORTH_WAITING)
+        large = self._tiered and self._threads == 1 and replay.has(WORTH_WAITING)
         session = self._natively(program, replay) if large else None
-        self._session = session or self._session_for(program, replay.tables())
+        self._session = session or self._session_for(program, replay.tables(), replay.translation.script)
         self._compile_natively()
 
     def _natively(self, program: Program, replay: Replay) -> Session | None:
@@ -113,7 +114,7 @@ class StoredDatabase(Database):
                 self._beside = self._ledger.snapshot_beside()
         except StorageError as error:
             self._least = 2 * max(self._least, self._ledger.size)
-            warnings.warn(f"no snapshot was made, and the log goes on: {error}", stacklevel=6)  # that of an insert
+            warn(f"no snapshot was made, and the log goes on: {error}")
 
     def _judge(self, beside: Beside) -> None:
         """Where it failed, the next one is written by this process, between two calls."""
@@ -132,7 +133,9 @@ class StoredDatabase(Database):
 
     def _checkpoint(self) -> None:
         session = self._running
-        self._ledger.snapshot(blob for relation in session.program.relations for blob in _blobs(session, relation))
+        self._ledger.snapshot(
+            blob for relation in session.program.relations if not relation.of for blob in _blobs(session, relation)
+        )
         self._least, self._between = WORTH_A_SNAPSHOT, False
 
     def sync(self) -> None:
@@ -159,7 +162,7 @@ class StoredDatabase(Database):
 
 def _blobs(session: Session, relation: Relation) -> Iterator[Blob]:
     engine = session.engine
-    shown = engine.state.stored(relation.name, CHUNK) if isinstance(engine, NativeEngine) else iter(())
+    shown = engine.stored(relation.name, CHUNK) if isinstance(engine, Machine) else iter(())
     first = next(shown, None)
     if first is None:
         yield from table_blobs(relation, engine.table(relation.name))
@@ -196,18 +199,23 @@ def connect(
     may call Python functions (:meth:`Database.create_function`), which no directory stores: ``functions`` has them by
     name.
 
-    ``threads`` other than 1 is not there yet, and raises an :class:`Error`.
+    ``threads`` lets the native engine use several cores: rows are divided among as many cells by columns of theirs, as
+    the views allow it. Views that no cell has whole are summed up after each update. It pays for batches of Arrow by
+    the thousand rows. Where the views cannot be divided, one thread runs, and :meth:`Database.explain` says why.
     """
     if engine not in ENGINES:
         raise Error(f"there is no engine {engine!r}: choose one of {', '.join(ENGINES)}")
-    if threads != 1:
-        raise Error(f"threads={threads}: the engines of today run in one thread")
+    if not 1 <= threads <= MOST_THREADS or (threads > 1 and engine != "native"):
+        why = f"there are 1 to {MOST_THREADS}" if engine == "native" else "only the native engine runs in several"
+        raise Error(f"threads={threads}: {why}")
     if dialect not in get_args(Dialect):
         raise Error(f"no dialect {dialect!r}: choose sql or paper")
     if durability not in get_args(Durability):
         raise Error(f"no durability {durability!r}: choose none, process or machine")
     if path is None:
-        return Database(engine=engine, strategy=strategy, dialect=dialect, wait_native=wait_native)
-    database = StoredDatabase(engine=engine, strategy=strategy, dialect=dialect, wait_native=wait_native)
+        return Database(engine=engine, strategy=strategy, dialect=dialect, wait_native=wait_native, threads=threads)
+    database = StoredDatabase(
+        engine=engine, strategy=strategy, dialect=dialect, wait_native=wait_native, threads=threads
+    )
     database._open(Path(path).absolute(), dialect, durability, functions or {})
     return database

@@ -19,6 +19,7 @@ from viewlet.program.encoding import Row, Stored
 from viewlet.schema import Column, Relation
 from viewlet.sql.define import Changed, Dropped, Moved, Step, tables_read
 from viewlet.sql.scope import Catalog
+from viewlet.unstored import refuse
 
 if TYPE_CHECKING:
     import duckdb
@@ -41,6 +42,7 @@ class Workbench:
         """What a statement does to the rows of its relation. ``keys`` find single rows without reading them all."""
         relation = changed.catalog.relations[changed.statement.name].as_given
         if isinstance(changed.statement.tree, exp.TruncateTable):
+            refuse(relation, "none can be deleted by a statement")
             return [(relation.name, _given(relation, row), -times) for row, times in table(relation.name).items()]
         try:
             with self._transaction() as connection:
@@ -140,6 +142,7 @@ class _Run:
         return [*goes, *comes]
 
     def _table(self, name: str) -> Mapping[Row, int]:
+        refuse(self._catalog.relations[name], "a statement cannot read, update or delete them")
         relation, rows = self._catalog.relations[name], self._rows_of(name)
         return {_given(relation, row): times for row, times in rows.items()} if relation.derived else rows
 
@@ -153,6 +156,8 @@ class _Run:
 
     def _prepare(self, rows: Mapping[Row, int], keyed: bool) -> None:
         """The target with some of its rows; the other tables, and the views, that the statement reads."""
+        for type_name, type_ in self._catalog.types.items():
+            self._connection.execute(f"CREATE TYPE {quoted(type_name)} AS {type_}")
         whole = self._relation.name in self._read
         self._create(self._relation, self._table(self._relation.name) if whole else rows, keyed)
         for name in self._read:
@@ -173,7 +178,7 @@ class _Run:
 
     def _create(self, relation: Relation, rows: Mapping[Row, int], keyed: bool) -> None:
         name = quoted(relation.name)
-        columns = [f"{quoted(c.name)} {c.type}" for c in relation.columns]
+        columns = [f"{quoted(c.name)} {c.type}" + f" DEFAULT {c.default}" * bool(c.default) for c in relation.columns]
         if keyed:
             columns += [f"PRIMARY KEY ({', '.join(map(quoted, relation.key))})"] * bool(relation.key)
             columns += [f"UNIQUE ({', '.join(map(quoted, key))})" for key in relation.unique]

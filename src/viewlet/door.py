@@ -40,7 +40,7 @@ class Door:
 
     def widened(self, data: Any) -> Any:
         """One row or many, with the derived columns behind the given ones."""
-        if is_one_row(data):
+        if is_one_row(data, self.given):
             return self.row(data)
         if arrow.is_arrow(data):
             return self.table(arrow.as_table(data, self.relation.name))
@@ -75,7 +75,9 @@ class Door:
     def stored(self, rows: Iterable[Row]) -> Iterable[Row]:
         """Rows as engines hold them, given columns only: with the derived ones behind."""
         kept = list(rows)
-        for row, more in zip(kept, self._computed_rows(list(map(self._reads, kept))), strict=True):
+        read = list(map(self._reads, kept))
+        derived = [self._remembered(*read)] if len(read) == 1 else self._computed_rows(read)
+        for row, more in zip(kept, derived, strict=True):
             cells = [to_cell(value, column.type) for value, column in zip(more, self.relation.derived, strict=True)]
             yield (*row[: len(self.given.columns)], *cells)
 
@@ -166,7 +168,7 @@ def with_new_columns(
     known = {relation.name: relation.columns for relation in before}
     stored = {name: Counter(rows) for name, rows in tables.items()}
     for relation in now:
-        if relation.name in known and known[relation.name] != relation.columns:
+        if relation.name in known and known[relation.name] != relation.columns and not relation.of:
             rows = stored[relation.name]
             wider = Door(relation).stored(rows) if relation.derived else (r[: len(relation.columns)] for r in rows)
             stored[relation.name] = Counter(dict(zip(wider, rows.values(), strict=True)))
@@ -188,7 +190,7 @@ def with_derived(tables: Mapping[str, Mapping[Row, int]], relations: Iterable[Re
     stored = {name: Counter(rows) for name, rows in tables.items()}
     for relation in relations:
         rows = stored.get(relation.name, Counter())
-        if relation.derived and rows:
+        if relation.derived and rows and not relation.of:
             stored[relation.name] = Counter(dict(zip(Door(relation).stored(rows), rows.values(), strict=True)))
     return stored
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import atexit
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from typing import Any
+
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.tokenizer_core import TokenType
 
 from viewlet.errors import Error
 
@@ -103,6 +106,18 @@ def first_line(error: Exception) -> str:
     return str(error).split("\n")[0]
 
 
+def depends_on_more(text: str, aggregates: Collection[str] = ()) -> bool:
+    """On the clock, on chance or on the session. Columns are quoted, so a word is a function or a keyword."""
+    tokens = Dialect.get_or_raise("duckdb").tokenize(text)
+    is_called = [after.token_type == TokenType.L_PAREN for after in tokens[1:]] + [False]
+    words = (
+        t.text.lower()
+        for t, called in zip(tokens, is_called, strict=True)
+        if t.token_type not in (TokenType.STRING, TokenType.IDENTIFIER) and (called or t.text.upper() != "UUID")
+    )  # a UUID is a type as well
+    return not not_of_the_row().isdisjoint(set(words) - set(aggregates))
+
+
 @cache
 def not_of_the_row() -> frozenset[str]:
     """The functions whose value depends on more than their arguments: on the clock, on chance, on other rows."""
@@ -116,5 +131,6 @@ def not_of_the_row() -> frozenset[str]:
     return frozenset(name for name in names if not name.startswith(_HARMLESS)) | _KEYWORDS
 
 
-_HARMLESS = ("list_", "array_", "map_", "split_part", "nullif", "md5_number", "fdiv", "fmod", "date_add", "round_even")
+_HARMLESS: tuple[str, ...] = ("if",)
+_HARMLESS += ("list_", "array_", "map_", "split_part", "nullif", "md5_number", "fdiv", "fmod", "date_add", "round_even")
 _KEYWORDS = frozenset({"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp", "user"})

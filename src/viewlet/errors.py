@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -50,6 +52,14 @@ def _pointed_at(line: str, at: int) -> list[str]:
     """The line and a caret below ``at``. Of a long line, the part around it."""
     first = 0 if len(line) <= LONGEST else max(at - LONGEST // 2, 0)
     return [f"  {line[first : first + LONGEST]}", f"  {' ' * (at - first)}^"]
+
+
+def warn(sentence: str) -> None:
+    """A warning that names the line outside of viewlet that led here."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] in ("viewlet", "contextlib"):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(sentence, stacklevel=level)
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from viewlet.loops.pipeline import plan
 from viewlet.loops.text import show_block
 from viewlet.program.graph import graph, part_for, views_in
 from viewlet.program.kinds import Unfit
+from viewlet.program.limits import is_product
 from viewlet.program.nodes import Graph
 from viewlet.program.text import EVENTS, order_to_text, statement_to_text
 from viewlet.program.trigger import MapDefinition, Program, Result, Statement, Trigger
@@ -66,6 +67,7 @@ class Explanation:
     statistics: str
     memory: str
     program: Program = field(repr=False)
+    threads: str = ""
 
     def stage(self, name: str) -> str:
         """One stage as text: ``"algebra"``, ``"delta"``, ``"decision"``, ``"program"``, ``"loops"`` or ``"cpp"``."""
@@ -84,6 +86,8 @@ class Explanation:
         if self.statistics:
             yield "estimate", self.statistics
         yield "memory: the maps of the native engine", self.memory
+        if self.threads:
+            yield "threads: the cells of this process", self.threads
         yield "graph: under each view, the views that its refresh reads", self.graph.to_text()
 
     def to_dict(self) -> dict[str, object]:
@@ -96,6 +100,7 @@ class Explanation:
             "stages": dict(self.stages),
             "statistics": self.statistics,
             "memory": self.memory,
+            "threads": self.threads,
             "trace": [asdict(step) for step in self.trace],
             "graph": self.graph.to_dict(),
         }
@@ -114,8 +119,11 @@ class Explanation:
         return f'<div class="viewlet-explain"><style>{STYLE}</style>{title}{warnings}{sections}</div>'
 
 
-def explain(program: Program, view: str | None = None, *, trace: bool = False) -> Explanation:
-    """How the views of a program, or one of them, are kept fresh; ``trace`` adds every step of the compiler."""
+def explain(program: Program, view: str | None = None, *, trace: bool = False, threads: str = "") -> Explanation:
+    """How the views of a program, or one of them, are kept fresh; ``trace`` adds every step of the compiler.
+
+    ``threads`` says how the rows are divided among several.
+    """
     part = program if view is None else part_for(program, view)
     steps = _steps(part)
     decision = _decision(part, steps) + ("\n\n" + _trace(steps) if trace and steps else "")
@@ -132,6 +140,7 @@ def explain(program: Program, view: str | None = None, *, trace: bool = False) -
         statistics=_statistics(program),
         memory=_memory(part),
         program=part,
+        threads=threads,
     )
 
 
@@ -243,7 +252,9 @@ def _result_lines(result: Result, program: Program) -> Iterator[str]:
         yield f"  {_defined(result.rows, program, 2)}"
     for name, q in result.lookups:
         yield f"  {name} := {_defined(q, program, 6 + len(name))}"
-        if not isinstance(q, View):
+        if is_product(q):
+            yield "    multiplied when a row is read: no trigger keeps it"
+        elif not isinstance(q, View):
             yield "    found when a row is read: O(log n) where it is a range of one key, else the rows that agree"
     for e in result.extremes:
         place = "" if e.place is None else f" at {e.place.text}"

@@ -13,14 +13,16 @@ import pyarrow.compute as pc
 from viewlet import arrow
 from viewlet.dml import as_arrow
 from viewlet.engines.base import Engine
-from viewlet.engines.native.engine import NativeEngine
 from viewlet.errors import Error
 from viewlet.ledger import CHUNK
+from viewlet.native_session import Ways
 from viewlet.program.trigger import Program
 from viewlet.readable import Readable
-from viewlet.schema import Relation
-from viewlet.session import Session, Ways
+from viewlet.schema import CLOCK, Relation
+from viewlet.session import Session
+from viewlet.threads_engine import Machine
 from viewlet.turn import Turn
+from viewlet.unstored import refuse
 
 T = TypeVar("T")
 
@@ -58,7 +60,10 @@ class Table(Readable):
 
     @property
     def _relation(self) -> Relation:
-        return self._database.program.relation(self.name)
+        relations = {r.name: r for r in self._database.program.relations}
+        if self.name not in relations:  # it was dropped, or renamed
+            raise missing(self.name, "stream or table", [name for name in relations if name != CLOCK.name])
+        return relations[self.name]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -104,17 +109,23 @@ class Table(Readable):
 
     def arrow(self) -> pa.Table:
         """All stored rows as an Arrow table."""
+        refuse(self._relation, "there are none to read")
         with self._database._turn.reading():
             return stored_rows(self._database._fresh().engine, self._relation)
 
     def __len__(self) -> int:
         """The number of stored rows."""
+        refuse(self._relation, "there are none to count")
         with self._database._turn.reading():
             return stored_count(self._database._fresh().engine, self._relation)
 
     def __repr__(self) -> str:
         kind = "table" if self._relation.static else "stream"
-        return f"<{kind} {self.name}({', '.join(self.columns)}): {len(self)} rows>"
+        return f"<{kind} {self.name}({', '.join(self.columns)}): {self._stored_rows()}>"
+
+    def _stored_rows(self) -> str:
+        """How many rows are stored, for a reader."""
+        return f"{len(self)} rows" if self._relation.stored else "rows are not stored"
 
 
 def stored_rows(engine: Engine, relation: Relation) -> pa.Table:
@@ -128,16 +139,18 @@ def stored_rows(engine: Engine, relation: Relation) -> pa.Table:
 
 
 def stored_count(engine: Engine, relation: Relation) -> int:
-    if isinstance(engine, NativeEngine):
-        return engine.state.total(relation.name)
+    if not relation.stored:
+        return 0
+    if isinstance(engine, Machine):
+        return engine.total(relation.name)
     return sum(engine.table(relation.name).values())
 
 
 def _batches(engine: Engine, relation: Relation) -> list[pa.StructArray] | None:
     """Behind a column of how often each row is there. None where they must be had row by row."""
-    if not isinstance(engine, NativeEngine):
+    if not isinstance(engine, Machine):
         return None
-    batches = list(engine.state.stored(relation.name, CHUNK))
+    batches = list(engine.stored(relation.name, CHUNK))
     return None if None in batches or not batches else list(map(pa.array, batches))
 
 

@@ -13,14 +13,16 @@ from viewlet.changes import Subscriptions
 from viewlet.engines.base import Engine
 from viewlet.errors import Error
 from viewlet.handles import Listing, Table, missing, stored_rows
+from viewlet.native_session import Ways
 from viewlet.program.trigger import Program, ResultColumn
 from viewlet.readable import html_row
-from viewlet.schema import CLOCK, Column
-from viewlet.session import Session, Ways
+from viewlet.schema import Column, Type
+from viewlet.session import Session
 from viewlet.sql.translate import Translation
 from viewlet.stats import Counting, Stats
 from viewlet.tiers import NativeBuild
 from viewlet.turn import Turn
+from viewlet.unstored import refuse
 from viewlet.view import View
 
 
@@ -73,6 +75,7 @@ class Inventory:
         """The rows of a relation or of a materialized view, for DuckDB."""
         relations = self._translation.catalog.relations
         if name in relations:
+            refuse(relations[name], "db.sql cannot read it")
             return Stored(stored_rows(engine, relations[name]), _other_types(relations[name].given))
         view = self.view(name)
         rows = view._native()
@@ -119,7 +122,7 @@ class Inventory:
         return Table(self, name)
 
     def _relations(self, *, static: bool) -> list[str]:
-        relations = (relation for relation in self.program.relations if relation.name != CLOCK.name)
+        relations = (relation for relation in self.program.relations if not relation.is_hidden)
         return [relation.name for relation in relations if relation.static == static]
 
     # -- how it shows itself -------------------------------------------------------------------------------------------
@@ -139,11 +142,15 @@ class Inventory:
 
 
 def _shown(kind: str, handle: Table | View) -> str:
-    cells = (kind, handle.name, ", ".join(handle.columns), f"{len(handle):,}")
+    rows = handle._stored_rows() if isinstance(handle, Table) and not handle._relation.stored else f"{len(handle):,}"
+    cells = (kind, handle.name, ", ".join(handle.columns), rows)
     return html_row("td", cells)
 
 
 def _other_types(columns: Sequence[Column | ResultColumn]) -> dict[str, str]:
     """Those that Arrow has as others."""
-    inner = {c.name: c.type.element or c.type for c in columns}
-    return {c.name: str(c.type) for c in columns if inner[c.name].uuid or inner[c.name].kind == "ENUM"}
+    return {c.name: str(c.type) for c in columns if _is_other(c.type)}
+
+
+def _is_other(type_: Type) -> bool:
+    return type_.uuid or type_.kind == "ENUM" or any(map(_is_other, type_.inner))

@@ -37,6 +37,11 @@ ENCODED = json.JSONEncoder(separators=(",", ":")).encode  # json.dumps would mak
 Blob = tuple[str, int, pa.RecordBatch]  # a relation, how often each row comes (or goes), the rows
 
 
+def opposite(op: Any) -> Any:
+    """The op of the event that takes another back."""
+    return -OPS[op] if isinstance(op, str) else -op
+
+
 @dataclass(frozen=True)
 class Script:
     """What was executed, and the signatures of the Python functions in it."""

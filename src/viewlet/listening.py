@@ -21,9 +21,12 @@ from viewlet.engines.native.emit.watch import UNWATCHED, Watched
 from viewlet.engines.native.engine import NativeEngine
 from viewlet.errors import Error, refusing_depth
 from viewlet.inventory import Inventory
+from viewlet.native_session import NativeSession
 from viewlet.program.trigger import Program, Result
-from viewlet.session import NativeSession, Session
+from viewlet.session import Session
 from viewlet.sql.source import before_the_next
+from viewlet.threads_engine import Machine
+from viewlet.threads_session import ThreadsSession
 from viewlet.tiers import WORTH_HANDING_OVER, warm
 
 WORTH_WAITING = 100_000  # rows that take generated Python about as long as a compiler run
@@ -40,11 +43,13 @@ class Listening(Inventory):
     @abstractmethod
     def _compile_natively(self) -> None: ...
 
-    def subscribe(self, view: str, callback: Callable[[Change], object]) -> Callable[[], None]:
+    def subscribe(
+        self, view: str, callback: Callable[[Change], object], gone: Callable[[], None] | None = None
+    ) -> Callable[[], None]:
         """Call back with each ``(weight, row)`` by which a view changes; see :meth:`View.subscribe`."""
         self._warm_listening()
         with self._turn.reading():
-            return self._subscribe(view, callback)
+            return self._subscribe(view, callback, gone)
 
     def _watched_in(self, program: Program) -> Watched:
         """Where somebody listens to one view, the program tells the changes of all: the next needs no other one."""
@@ -99,7 +104,7 @@ class Listening(Inventory):
         """The native program for those who listen now. Rows by the thousand are worth waiting for it."""
         self._compile_natively()
         session = self._running
-        many = isinstance(session, NativeSession) and session.engine.rows() >= WORTH_HANDING_OVER
+        many = isinstance(session.engine, Machine) and session.engine.rows() >= WORTH_HANDING_OVER
         if self._build is not None and many:
             self._build.wait()
         self._fresh()
@@ -110,18 +115,18 @@ class Listening(Inventory):
 
     def _tells(self, view: str | None = None) -> bool:
         engine = self._running.engine
-        if not isinstance(engine, NativeEngine):
+        if not isinstance(engine, Machine):
             return False
         return bool(engine.watched.results) if view is None else engine.watches(view)
 
     def _changed(self, view: str) -> list[Change]:
         session = self._running
-        assert isinstance(session, NativeSession)
+        assert isinstance(session, (NativeSession, ThreadsSession))
         return session.changes(view)
 
     def _all_told(self) -> None:
         engine = self._running.engine
-        if isinstance(engine, NativeEngine) and engine.watched.results:
+        if isinstance(engine, Machine) and engine.watched.results:
             engine.all_told()
 
     def _result(self, results: tuple[Result, ...], name: str) -> Result:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import html
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
 
 from viewlet import arrow
+from viewlet.shown import NULL, one_line
 
 Row = tuple[Any, ...]
 SHOWN_ROWS = 20
@@ -65,11 +67,14 @@ class Readable:
         return iter(self.rows())
 
     def _repr_html_(self) -> str:
+        return html_table(self.columns, *self._first())
+
+    def __str__(self) -> str:
+        return text_table(self.columns, *self._first())
+
+    def _first(self) -> tuple[list[Row], int]:
         table = self.arrow()
-        rows, count = self._listed(table.slice(0, SHOWN_ROWS)), table.num_rows
-        head, body = html_row("th", table.column_names), "".join(html_row("td", row) for row in rows)
-        more = f"<caption>{SHOWN_ROWS} of {count} rows</caption>" if count > SHOWN_ROWS else ""
-        return f"<table>{more}<thead>{head}</thead><tbody>{body}</tbody></table>"
+        return self._listed(table.slice(0, SHOWN_ROWS)), table.num_rows
 
     def _listed(self, table: pa.Table) -> list[Row]:
         columns = [column.to_pylist() for column in table.columns]
@@ -77,6 +82,39 @@ class Readable:
             if (made := FROM_ARROW.get(type_)) is not None:
                 columns[place] = [None if value is None else made(value) for value in columns[place]]
         return list(zip(*columns, strict=True))
+
+
+def html_table(columns: Iterable[str], rows: Iterable[Row], count: int) -> str:
+    """The first rows of ``count``."""
+    head, body = html_row("th", columns), "".join(html_row("td", row) for row in rows)
+    more = f"<caption>{SHOWN_ROWS} of {count} rows</caption>" if count > SHOWN_ROWS else ""
+    return f"<table>{more}<thead>{head}</thead><tbody>{body}</tbody></table>"
+
+
+def text_table(columns: Sequence[str], rows: Iterable[Row], count: int) -> str:
+    """The same as text: a line for each row, numbers to the right.
+
+    >>> print(text_table(["who", "n"], [("ann", 12), (None, 3)], 2))
+    who    n
+    ann   12
+    NULL   3
+    """
+    shown = [_aligned(name, cells) for name, *cells in zip(columns, *rows, strict=True)]
+    more = [f"({SHOWN_ROWS} of {count:,} rows)"] if count > SHOWN_ROWS else []
+    return "\n".join([*("  ".join(line).rstrip() for line in zip(*shown, strict=True)), *more])
+
+
+def _aligned(name: str, cells: list[Any]) -> list[str]:
+    texts = [one_line(name), *map(_text, cells)]
+    width, numbers = (
+        max(map(len, texts)),
+        all(cell is None or isinstance(cell, int | float | Decimal) for cell in cells),
+    )
+    return [text.rjust(width) if numbers else text.ljust(width) for text in texts]
+
+
+def _text(cell: object) -> str:
+    return NULL if cell is None else one_line(str(cell))
 
 
 def html_row(tag: str, cells: Iterable[Any]) -> str:

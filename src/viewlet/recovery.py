@@ -13,14 +13,16 @@ from viewlet import arrow
 from viewlet.changes import Subscriptions
 from viewlet.door import with_derived
 from viewlet.duck import is_function
+from viewlet.elements import with_element_tables
 from viewlet.engines.native.bridge import Cells
 from viewlet.engines.native.engine import MOST_COPIES, Compiled
 from viewlet.errors import CorruptError, Error, SqlError, refusing_depth
 from viewlet.keys import one_nan
 from viewlet.ledger import CHUNK, Script, batch_cells, blobs
+from viewlet.native_session import NativeSession
 from viewlet.program.encoding import Row
 from viewlet.schema import CLOCK, Dialect, Relation
-from viewlet.session import NativeSession, Tables
+from viewlet.session import Tables
 from viewlet.sql.define import Dropped, Moved
 from viewlet.sql.source import before_the_next
 from viewlet.sql.translate import nothing
@@ -121,7 +123,7 @@ class Replay:
         """The rows of each relation, derived columns included."""
         relations = self.translation.script.relations
         given = {relation.name: self._counted(relation.name) for relation in relations}
-        return with_derived(given, relations)
+        return with_element_tables(with_derived(given, relations), relations)
 
     def session(self, compiled: Compiled, subscriptions: Subscriptions) -> NativeSession:
         """Machine code takes the rows as they lie in the files, each as often as it came or went.
@@ -129,6 +131,8 @@ class Replay:
         SpoiledError: a number in between is too large for it, though the last one may not be.
         """
         relations = self.translation.script.relations
+        if any(relation.of for relation in relations):
+            return NativeSession(compiled, self.tables(), subscriptions)
         first = [relation for relation in relations if relation.static or relation.name == CLOCK.name]  # a tick is dear
         tables = with_derived({relation.name: self._counted(relation.name) for relation in first}, first)
         session = NativeSession(compiled, tables, subscriptions)

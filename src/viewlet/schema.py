@@ -30,6 +30,8 @@ TypeName = Literal[
     "INTERVAL",
     "ENUM",
     "BLOB",
+    "STRUCT",
+    "MAP",
 ]
 SIGNED: dict[TypeName, int] = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}  # integers, and their bits
 UNSIGNED: dict[TypeName, int] = {"UTINYINT": 8, "USMALLINT": 16, "UINTEGER": 32}
@@ -40,21 +42,28 @@ HELD: dict[TypeName, TypeName] = {  # types whose values engines hold as those o
     "INTERVAL": "BIGINT",  # microseconds
     "ENUM": "INTEGER",  # its place among the values, from 0: places compare as the values do
     "BLOB": "VARCHAR",  # two small hexadecimal digits for each byte, which have the order of the bytes
+    "LIST": "VARCHAR",  # see viewlet.program.nested; what LIST(x) gathers is no column of a relation
+    "STRUCT": "VARCHAR",
+    "MAP": "VARCHAR",
 }
+NESTED: tuple[TypeName, ...] = ("LIST", "STRUCT", "MAP")
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A SQL type; ``precision`` and ``scale`` only for DECIMAL, ``element`` only for LIST, which views alone have.
+    """A SQL type; ``precision`` and ``scale`` only for DECIMAL.
 
-    ``zoned``: a TIMESTAMP WITH TIME ZONE, which is held as the TIMESTAMP of the same moment in UTC. ``uuid``: a UUID,
-    which is held as its text in small letters, and goes by that. ``values`` are those of an ENUM.
+    ``inner`` are the types inside: of the elements of a LIST, of the fields of a STRUCT, which have ``names``, of the
+    keys and values of a MAP. ``zoned``: a TIMESTAMP WITH TIME ZONE, which is held as the TIMESTAMP of the same moment
+    in UTC. ``uuid``: a UUID, which is held as its text in small letters, and goes by that. ``values`` are those of an
+    ENUM.
     """
 
     kind: TypeName
     precision: int = 0
     scale: int = 0
-    element: Type | None = None
+    inner: tuple[Type, ...] = ()
+    names: tuple[str, ...] = ()
     zoned: bool = False
     uuid: bool = False
     values: tuple[str, ...] = ()
@@ -66,9 +75,22 @@ class Type:
             return "UUID"
         if self.zoned:
             return f"{self.kind} WITH TIME ZONE"
-        if self.element is not None:
-            return f"{self.element}[]"
+        if self.is_nested:
+            return self._nested
         return f"DECIMAL({self.precision},{self.scale})" if self.kind == "DECIMAL" else self.kind
+
+    @property
+    def _nested(self) -> str:
+        if self.kind == "LIST":
+            return f"{self.inner[0]}[]"
+        if self.kind == "MAP":
+            return f"MAP({self.inner[0]}, {self.inner[1]})"
+        fields = zip(self.names, self.inner, strict=True)
+        return "STRUCT({})".format(", ".join('"{}" {}'.format(name.replace('"', '""'), t) for name, t in fields))
+
+    @property
+    def is_nested(self) -> bool:
+        return bool(self.inner)
 
     @property
     def is_numeric(self) -> bool:
@@ -93,7 +115,15 @@ REAL, TIME, INTERVAL, BLOB = Type("REAL"), Type("TIME"), Type("INTERVAL"), Type(
 
 
 def list_of(element: Type) -> Type:
-    return Type("LIST", element=element)
+    return Type("LIST", inner=(element,))
+
+
+def struct_of(fields: Mapping[str, Type]) -> Type:
+    return Type("STRUCT", inner=tuple(fields.values()), names=tuple(fields))
+
+
+def map_of(key: Type, value: Type) -> Type:
+    return Type("MAP", inner=(key, value))
 
 
 def enum(values: tuple[str, ...]) -> Type:
@@ -106,12 +136,16 @@ def decimal(precision: int, scale: int) -> Type:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """``derived``: no user gives it; it is this expression of DuckDB's over the columns of its row."""
+    """``derived``: no user gives it; it is this expression of DuckDB's over the columns of its row.
+
+    ``default`` is a constant expression of DuckDB's, for rows that do not give the column.
+    """
 
     name: str
     type: Type
     nullable: bool = True
     derived: str = ""
+    default: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +161,9 @@ class Relation:
     options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))  # connector options, verbatim
     key: tuple[str, ...] = ()  # PRIMARY KEY: at most one row has the same values in these columns
     unique: tuple[tuple[str, ...], ...] = ()  # UNIQUE: the same of rows without a NULL in them
+    of: str = ""  # the relation whose rows these are, once for each element of a list; no user changes them
+    unnests: str = ""  # the list, as DuckDB computes it
+    stored: bool = True  # else a stream keeps no rows, and deletes are trusted
 
     @property
     def params(self) -> tuple[str, ...]:
@@ -150,6 +187,11 @@ class Relation:
     @property
     def derived(self) -> tuple[Column, ...]:
         return tuple(c for c in self.columns if c.derived)
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether no user knows it: rows of elements, and the clock."""
+        return bool(self.of) or self.name == CLOCK.name
 
     @property
     def as_given(self) -> Relation:

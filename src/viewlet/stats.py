@@ -8,12 +8,11 @@ from dataclasses import dataclass
 
 from viewlet.engines.base import Engine
 from viewlet.engines.exact.python.engine import PythonEngine
-from viewlet.engines.native.engine import NativeEngine
 from viewlet.handles import stored_count
 from viewlet.program.graph import part_for
 from viewlet.program.trigger import Program, Result
 from viewlet.readable import html_row
-from viewlet.schema import CLOCK
+from viewlet.threads_engine import Machine
 
 HEAD = ("", "name", "rows", "rows/s", "entries", "bytes")
 
@@ -99,7 +98,7 @@ class Counting:
     def stats(self, program: Program, engine: Engine, rows: Mapping[str, int]) -> Stats:
         """``rows`` are those of each view."""
         maps = _maps(program, engine)
-        relations = [relation for relation in program.relations if relation.name != CLOCK.name]
+        relations = [relation for relation in program.relations if not relation.is_hidden]
         stored = {relation.name: stored_count(engine, relation) for relation in relations}
         rates = self._rates({**stored, **rows})
         return Stats(
@@ -140,7 +139,7 @@ class _Maps:
 
 def _maps(program: Program, engine: Engine) -> _Maps:
     relations, views = [relation.name for relation in program.relations], [view.name for view in program.views]
-    if isinstance(engine, NativeEngine):
+    if isinstance(engine, Machine):
         memory = [HeldMap(entries, size) for _, entries, size in engine.memory()]
         stored, rest = dict(zip(relations, memory, strict=False)), memory[len(relations) :]
         kept = {map_.shown: held for map_, held in zip(engine.layout.maps, rest, strict=False)}
@@ -152,6 +151,6 @@ def _maps(program: Program, engine: Engine) -> _Maps:
 
 
 def _tier(engine: Engine) -> str:
-    if isinstance(engine, NativeEngine):
+    if isinstance(engine, Machine):
         return "native"
     return "python" if isinstance(engine, PythonEngine) else "interpreter"

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from viewlet.boundary import value_of
 from viewlet.changes import Change, Row
+from viewlet.containers import countable
 from viewlet.engines.native.engine import NativeEngine
 from viewlet.program.trigger import Result
 from viewlet.schema import Type
@@ -67,4 +68,6 @@ def _shown(type_: Type) -> Shown | None:
             return lambda cell: math.nan if cell != cell else cell
         case "DATE" | "TIMESTAMP":
             return lambda cell: value_of(cell, type_)
+    if type_.is_nested:
+        return lambda cell: countable(value_of(cell, type_))
     return None if type_ == type_.held else lambda cell: value_of(cell, type_)

@@ -18,16 +18,16 @@ from viewlet.algebra.terms import Scalar
 from viewlet.boundary import UnfitError, to_python, to_python_row, to_scalar
 from viewlet.changes import Change, Row
 from viewlet.changing import MOST_WAITING, Changes
+from viewlet.containers import countable
 from viewlet.engines.base import Engine
 from viewlet.engines.ordering import shown_count
 from viewlet.engines.results import key_columns, result_rows, row_count
 from viewlet.errors import DataError, Error, OutOfRangeError
 from viewlet.program.trigger import Program, Result, ResultColumn
+from viewlet.readable import SHOWN_ROWS, html_row, html_table, text_table
 from viewlet.session import Session
 from viewlet.told import one_nan
 from viewlet.turn import Turn
-
-SHOWN_ROWS = 20
 
 
 def weights(result: Result, read: Reader) -> Counter[Row]:
@@ -40,10 +40,10 @@ def _weighed(result: Result, read: Reader) -> Iterator[tuple[int, Row]]:
 
 
 def _counted(weighed: Iterable[tuple[int, Row]]) -> Counter[Row]:
-    """There is one NaN for all, so that rows which have it are equal. A list is a tuple here: it can be counted."""
+    """There is one NaN for all, so that rows which have it are equal. Lists and dicts become what can be counted."""
     rows: Counter[Row] = Counter()
     for weight, row in weighed:
-        rows[tuple([one_nan(v) if type(v) is list else v for v in one_nan(row)])] += weight
+        rows[tuple([countable(v) if type(v) in (list, dict) else v for v in one_nan(row)])] += weight
     return rows
 
 
@@ -54,10 +54,13 @@ class Owner(Protocol):
 
     @property
     def program(self) -> Program: ...
-    def subscribe(self, view: str, callback: Callable[[Change], object]) -> Callable[[], None]: ...
+    def subscribe(
+        self, view: str, callback: Callable[[Change], object], gone: Callable[[], None] | None
+    ) -> Callable[[], None]: ...
     def _subscribe(
         self, view: str, callback: Callable[[Change], object], gone: Callable[[], None]
     ) -> Callable[[], None]: ...
+    def _result(self, results: tuple[Result, ...], name: str) -> Result: ...
     def _warm_listening(self) -> None: ...
     def _fresh(self) -> Session: ...
 
@@ -75,7 +78,7 @@ class View:
 
     @property
     def _result(self) -> Result:
-        return self._database.program.result(self.name)
+        return self._database._result(self._database.program.results, self.name)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -86,8 +89,7 @@ class View:
 
     def rows(self) -> list[Row]:
         """All rows as tuples. A row that is there n times is listed n times. A LIST is a list."""
-        with self._database._turn.reading():
-            return self._rows()
+        return self._database._turn.read(self._rows)
 
     def first(self, most: int = SHOWN_ROWS) -> list[Row]:
         """At most so many rows: the first of its ORDER BY, or any.
@@ -95,14 +97,12 @@ class View:
         With the native engine a look at a large view costs what these rows cost, unless it must be sorted for them:
         by an ORDER BY without LIMIT.
         """
-        with self._database._turn.reading():
-            return self._first(most)
+        return self._database._turn.read(self._first, most)
 
     def arrow(self) -> pa.Table:
         """All rows as an Arrow table. The native engine hands its columns over without a copy."""
-        with self._database._turn.reading():
-            table = self._native()
-            return arrow.table(self._result, self._rows()) if table is None else table
+        result, rows = self._database._turn.read(self._columns)
+        return arrow.table(result, rows) if isinstance(rows, list) else arrow.from_struct(result, rows)
 
     def df(self) -> Any:
         """All rows as a pandas frame."""
@@ -116,8 +116,7 @@ class View:
 
     def weights(self) -> Counter[Row]:
         """Each row, and how often it is there. A LIST is a tuple."""
-        with self._database._turn.reading():
-            return self._weights()
+        return self._database._turn.read(self._weights)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.arrow().__arrow_c_stream__(requested_schema)
@@ -139,15 +138,19 @@ class View:
         if missing := [name for name in columns if name not in keys]:
             raise Error(f"{self.name}.get needs the whole key: {', '.join(missing)} is missing")
         key = {columns[name].term.text: self._key_scalar(columns[name], value) for name, value in keys.items()}
-        with self._database._turn.reading():
-            rows = self._group(result, key)
+        rows = self._database._turn.read(self._group, result, key)
         if len(rows) > 1:
             raise Error(f"{self.name} does not show all of its key: {len(rows)} rows have these values")
         return rows[0] if rows else None
 
     def _group(self, result: Result, key: Mapping[str, Scalar]) -> list[Row]:
-        """The native engine alone knows the end of a MIN or MAX, and the first rows of an order, without a scan."""
-        rows = self._native_group(result, key) if result.extremes or result.is_cut else None
+        """The native engine alone knows the end of a MIN or MAX, and the sum of a range, without a scan.
+
+        So it does of the first rows of an order. Rows that are numbered when they are read are few: one partition.
+        """
+        ranges = any(not isinstance(q, Read) for _, q in result.lookups)
+        is_native = (result.extremes or result.is_cut or ranges) and not result.windows
+        rows = self._native_group(result, key) if is_native else None
         if rows is None:
             rows = [to_python_row(result, row) for _, row in result_rows(result, self._engine.read, key)]
         return rows
@@ -181,13 +184,15 @@ class View:
 
     # -- what changes --------------------------------------------------------------------------------------------------
 
-    def subscribe(self, callback: Callable[[Change], object]) -> Callable[[], None]:
+    def subscribe(
+        self, callback: Callable[[Change], object], gone: Callable[[], None] | None = None
+    ) -> Callable[[], None]:
         """Call back with each ``(weight, row)`` from now on, in order. The returned function ends the subscription.
 
         The weight says how often the row came; it is negative for a row that went. A callback that raises is logged,
-        and the update stands.
+        and the update stands. ``gone`` is called when the view is dropped or the database is closed.
         """
-        return self._database.subscribe(self.name, callback)
+        return self._database.subscribe(self.name, callback, gone)
 
     def changes(self, *, snapshot: bool = False, most: int = MOST_WAITING) -> Changes:
         """The changes from now on, as an iterator of ``(weight, row)``.
@@ -217,28 +222,34 @@ class View:
 
     def __len__(self) -> int:
         """The number of rows. It is known even if some row holds a value that can no longer be shown."""
-        with self._database._turn.reading():
-            return self._count()
+        return self._database._turn.read(self._count)
 
     def __repr__(self) -> str:
         return f"<view {self.name}({', '.join(self.columns)}): {len(self)} rows>"
 
-    def _repr_html_(self) -> str:
-        head = _html_row("th", self.columns)
+    def __str__(self) -> str:
         try:
-            with self._database._turn.reading():
-                rows, count = self._first(SHOWN_ROWS), self._count()
+            return text_table(self.columns, *self._database._turn.read(self._look))
         except OutOfRangeError as error:
+            return str(error)
+
+    def _repr_html_(self) -> str:
+        try:
+            return html_table(self.columns, *self._database._turn.read(self._look))
+        except OutOfRangeError as error:
+            head = html_row("th", self.columns)
             return f"<table><caption>{html.escape(str(error))}</caption><thead>{head}</thead></table>"
-        body = "".join(_html_row("td", row) for row in rows)
-        more = f"<caption>{SHOWN_ROWS} of {count} rows</caption>" if count > SHOWN_ROWS else ""
-        return f"<table>{more}<thead>{head}</thead><tbody>{body}</tbody></table>"
 
     # -- inside a turn -------------------------------------------------------------------------------------------------
 
     @property
     def _engine(self) -> Engine:
         return self._database._fresh().engine
+
+    def _columns(self) -> tuple[Result, Any]:
+        """What ``arrow`` makes a table of, when the turn is over: an Arrow struct from the native engine, or rows."""
+        result, rows = self._result, self._engine.result(self.name)
+        return result, list(self._repeated()) if rows is None else rows
 
     def _native(self, most: int | None = None) -> pa.Table | None:
         """The columns as the native engine hands them over, without a copy; None on other engines."""
@@ -252,6 +263,9 @@ class View:
     def _first(self, n: int) -> list[Row]:
         table = self._native(n)
         return list(islice(self._repeated(), n)) if table is None else arrow.listed(self._result, table.slice(0, n))
+
+    def _look(self) -> tuple[list[Row], int]:
+        return self._first(SHOWN_ROWS), self._count()
 
     def _repeated(self) -> Iterator[Row]:
         return (row for weight, row in _weighed(self._result, self._engine.read) for _ in range(weight))
@@ -273,8 +287,3 @@ class View:
         except OutOfRangeError:
             table = None
         return row_count(result, engine.read) if table is None else int(table.num_rows)
-
-
-def _html_row(tag: str, cells: tuple[Any, ...]) -> str:
-    shown = ("NULL" if cell is None else html.escape(str(cell)) for cell in cells)
-    return "<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in shown) + "</tr>"

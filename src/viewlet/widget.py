@@ -40,7 +40,7 @@ class LiveView(anywidget.AnyWidget):  # type: ignore[misc]  # it is optional, so
         self._window, self._memory = Window(shape, view.first, view.__len__), Memory(shape)
         self._changed, self._over = threading.Event(), threading.Event()
         super().__init__(painted=self._blank())
-        self._end = view.subscribe(self._tell)
+        self._end = view.subscribe(self._tell, self._changed.set)
         self._paint()
         threading.Thread(target=self._follow, name=f"viewlet-{shape.name}", daemon=True).start()
 

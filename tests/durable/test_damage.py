@@ -170,8 +170,9 @@ def test_a_snapshot_between_two_calls_on_a_full_disk(tmp_path: Path, monkeypatch
         db.insert("s", [(f"row {i}", i + 1) for i in range(100)])
         monkeypatch.setattr(db, "_least", 0)
         size = (tmp_path / "log-1").stat().st_size
-        with room(size + 7000), pytest.warns(UserWarning, match="no snapshot was made, and the log goes on"):
-            db.insert("s", [(f"row {i}", -i) for i in range(200)])
+        with room(size + 7000), pytest.warns(UserWarning, match="no snapshot was made, and the log goes on") as told:
+            db.apply(("+", "s", (f"row {i}", -i)) for i in range(200))
+        assert told[0].filename == __file__, "the line of the call"
         assert (tmp_path / "log-1").exists()
         there = sorted(db.view("v").rows())
     with viewlet.connect(tmp_path, engine="python") as db:

@@ -122,3 +122,13 @@ def test_one_writer(zygote: Zygote, tmp_path: Path) -> None:
         viewlet.connect(tmp_path)
     end(pid)
     viewlet.connect(tmp_path).close()
+
+
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
+def test_a_database_that_was_dropped_holds_nothing(tmp_path: Path) -> None:
+    """Nobody can close it any more. One that somebody still has is named."""
+    kept = viewlet.connect(tmp_path)
+    with pytest.raises(StorageError, match="is open in this process"):
+        viewlet.connect(tmp_path)
+    del kept
+    viewlet.connect(tmp_path).close()

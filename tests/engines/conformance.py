@@ -30,6 +30,7 @@ from viewlet.workloads.streams import Event
 
 ENGINES = ("interpreter", "python", "native")
 STRATEGIES = ("reevaluate", "classical", "naive", "optimized", "cost")
+THREADED = tuple((f"{threads} threads", "optimized") for threads in (2, 3))  # the native engine in cells
 CONTESTANTS = tuple((engine, strategy) for engine in ENGINES for strategy in STRATEGIES)
 
 
@@ -41,7 +42,7 @@ def deal_engines(start: int) -> list[tuple[str, str]]:
 def chosen_contestants(start: int, soaking: bool) -> Sequence[tuple[str, str]]:
     """Both engines that users have by default, and every strategy in turn; all pairs where there is time for them."""
     usual = [("native", "optimized"), ("python", "optimized")]
-    return CONTESTANTS if soaking else list(dict.fromkeys([*usual, *deal_engines(start)]))
+    return (*CONTESTANTS, *THREADED) if soaking else list(dict.fromkeys([*usual, *deal_engines(start)]))
 
 
 @contextlib.contextmanager
@@ -97,7 +98,11 @@ class Case:
 
     def open(self, engine: str, strategy: str) -> Database:
         """A database with the views and the static tables, before the first event."""
-        database = viewlet.connect(engine=engine, strategy=strategy, dialect=self.dialect, wait_native=True)
+        threads = int(engine.split()[0]) if engine.endswith("threads") else 1
+        engine = "native" if threads > 1 else engine
+        database = viewlet.connect(
+            engine=engine, strategy=strategy, dialect=self.dialect, wait_native=True, threads=threads
+        )
         optimised = self.as_users_have_it and strategy == "optimized"
         with compiled_once(), compiled_as_users_have_it() if optimised else contextlib.nullcontext():
             database.execute(self.schema + self.views)

@@ -76,6 +76,9 @@ SUMS = {
     "together": "SELECT k, covar_pop(n, p) AS a, covar_samp(p, n) AS b, covar_pop(x, n) AS c, corr(n, p) AS r,"
     " covar_pop(n, 3) AS e"
     " FROM r GROUP BY k",
+    "lines": "SELECT k, regr_slope(n, p) AS b, regr_intercept(n, p) AS a, regr_r2(n, p) AS r, regr_sxx(p, n) AS sx,"
+    " regr_syy(p, n) AS sy, regr_sxy(n, p) AS s, regr_avgx(n, p) AS x, regr_avgy(n, p) AS y, regr_count(n, p) AS c"
+    " FROM r GROUP BY k",
     "over_groups": "SELECT count(*) AS n, var_pop(t.v) AS v, bool_and(t.o) AS o FROM (SELECT k, variance(n) AS v,"
     " bool_or(f) AS o FROM r GROUP BY k) t",
     "text_over_groups": "SELECT max(t.m) AS m FROM (SELECT n, min(s) AS m FROM r GROUP BY n) t",
@@ -89,6 +92,8 @@ PAIR = "SELECT count(DISTINCT a, s) AS t FROM r"
 _COVARIANCE = "CASE WHEN abs(covar_pop(x, n)) > 1e-12 THEN covar_pop(x, n) ELSE covar_pop(x, n) * 0 END"  # of rounding
 _CORRELATION = "CASE WHEN NOT isnan(corr(n, p)) THEN corr(n, p) END"
 SUM_REFEREE = {"together": SUMS["together"].replace("covar_pop(x, n)", _COVARIANCE).replace("corr(n, p)", _CORRELATION)}
+_SLOPE = "CASE WHEN NOT isnan(regr_slope(n, p)) THEN regr_slope(n, p) END"
+SUM_REFEREE["lines"] = SUMS["lines"].replace("regr_slope(n, p)", _SLOPE)
 SUM_REFEREE["pair"] = "SELECT count(DISTINCT (a, s)) FILTER (WHERE a IS NOT NULL AND s IS NOT NULL) AS t FROM r"
 
 CHOICES = {

@@ -12,9 +12,10 @@ import viewlet
 from tests.engines.conformance import ENGINES, STRATEGIES, compiled_once
 from tests.oracle.oracle import DuckOracle, Row, Vacuity, difference
 from viewlet.database import Database, EngineName
-from viewlet.jobs.source import sources_of
+from viewlet.jobs.kept import KeptRun
+from viewlet.jobs.run import LocalRun, Options, wrong_views
+from viewlet.loops.cost_class import statement_access
 from viewlet.schema import CLOCK
-from viewlet.spark.pipeline import pipeline_of
 
 NOON = dt.datetime(2026, 3, 29, 12)
 SCHEMA = """
@@ -103,11 +104,23 @@ def test_a_random_clock(seeded: int) -> None:
 
 def test_what_ticks_cost_is_told() -> None:
     checks = {check.view: check for check in viewlet.check(SCHEMA + VIEWS)}
-    assert (checks["recent"].cost_class, checks["recent"].tick_class) == ("O(1)", "O(g log n)")
-    assert (checks["total"].cost_class, checks["total"].tick_class) == ("O(log n)", "O(g log n)")  # g values for MAX
+    assert (checks["recent"].cost_class, checks["recent"].tick_class) == ("O(1)", "O(matches)")  # rows that expire
+    assert (checks["total"].cost_class, checks["total"].tick_class) == (
+        "O(log n)",
+        "O(matches log n)",
+    )  # MAX
     assert checks["both"].tick_class == "O(log n)"
     plain = viewlet.check("CREATE STREAM r (a INTEGER); CREATE MATERIALIZED VIEW v AS SELECT a FROM r")
     assert plain[0].tick_class is None
+
+
+def test_rows_between_two_moments_are_found_in_order() -> None:
+    """Neither groups nor rows that stay are looked at when the clock moves."""
+    program = viewlet.compile(SCHEMA + f"CREATE MATERIALIZED VIEW recent AS {SELECTS['recent']};")
+    ticks = [t for t in program.triggers if t.event.relation == CLOCK.name]
+    paths = [path for t in ticks for s in t.statements for _, path in statement_access(s, t.event, program).paths]
+    assert "range" in paths
+    assert set(paths) <= {"range", "lookup", "batch"}
 
 
 def test_subscribers_hear_of_rows_that_expire() -> None:
@@ -185,8 +198,20 @@ def test_a_tick_that_a_view_cannot_take_changes_nothing(engine: EngineName) -> N
     assert database.view("v").rows() == [(1, shown[0][1] + 1)]
 
 
-def test_where_nothing_moves_the_clock_now_is_refused() -> None:
-    with pytest.raises(viewlet.Error, match=r"a view reads now\(\), and on Spark nothing moves the clock"):
-        pipeline_of(SCHEMA + VIEWS, 2, "optimized", "sql")
-    with pytest.raises(viewlet.Error, match=r"reads now\(\), and a job has no clock"):
-        sources_of([CLOCK])
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_job_moves_the_clock_with_each_batch(kept: bool, tmp_path: Path) -> None:
+    now = dt.datetime.now(dt.timezone.utc).replace(tzinfo=None)
+    rows = [(1, now - dt.timedelta(hours=2)), (1, now - dt.timedelta(minutes=5)), (2, now + dt.timedelta(hours=2))]
+    (tmp_path / "rows.csv").write_text("k,t\n" + "".join(f"{k},{t}\n" for k, t in rows))
+    script = (
+        f"CREATE STREAM trades (k INTEGER, t TIMESTAMP) WITH (connector = 'csv', path = '{tmp_path}/rows.csv');"
+        "CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM trades WHERE t > now() - INTERVAL 1 HOUR"
+        " AND t < now();"
+    )
+    options = Options("optimized", "sql", None, None, None)
+    run = KeptRun(script, options, tmp_path / "db", watch=False) if kept else LocalRun(script, options)
+    assert [progress.rows for progress in run.batches()][-1] == 3
+    assert run.rows("v") == [(1,)]
+    with pytest.raises(viewlet.Error, match=r"a view reads now\(\), and DuckDB has a clock of its own"):
+        wrong_views(run, script, "sql")
+    run.close()

@@ -170,7 +170,11 @@ def test_few_rows_are_worth_no_code() -> None:
 
 
 def test_thresholds_are_found_once_for_all_rows() -> None:
-    assert [way_of(name, 1000) for name in ("vwap", "mst", "psp")] == ["batches"] * 3
+    assert [way_of(name, 1000) for name in ("vwap", "mst")] == ["batches"] * 2
+
+
+def test_factors_that_readers_multiply_are_filled_by_their_definitions() -> None:
+    assert way_of("psp", 1000) == "definitions"
 
 
 def test_an_inequality_within_a_batch_is_no_range_of_any_map() -> None:

@@ -20,7 +20,6 @@ from viewlet.jobs.results import json_lines
 from viewlet.program.trigger import Program
 from viewlet.schema import REAL
 from viewlet.shown import column_texts
-from viewlet.spark.pipeline import pipeline_of
 from viewlet.workloads.streams import Event
 
 SCHEMA = (
@@ -240,8 +239,3 @@ def test_an_enum_has_values() -> None:
     for values in ("", "'a', 'a'", "1"):
         with pytest.raises(viewlet.SqlError, match="ENUM"):
             viewlet.compile(f"CREATE STREAM r (e ENUM({values}));")
-
-
-def test_not_on_spark() -> None:
-    with pytest.raises(viewlet.Error, match="on Spark"):
-        pipeline_of(f"{SCHEMA} CREATE MATERIALIZED VIEW v AS SELECT k FROM r", 2, "optimized", "sql")

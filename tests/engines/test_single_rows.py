@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from random import Random
 from typing import get_args
 
+import duckdb
 import pytest
 
 import viewlet
-from tests.engines.conformance import Case, agree
+from tests.engines.conformance import Case, agree, apply_event
+from tests.oracle.oracle import DuckOracle, difference
+from viewlet.compiler.strategy import StrategyName
 from viewlet.database import EngineName
 from viewlet.program.trigger import Program
 from viewlet.spark.pipeline import pipeline_of
@@ -76,3 +79,39 @@ def test_not_on_spark() -> None:
         pipeline_of(
             f"{SCHEMA} CREATE MATERIALIZED VIEW v AS SELECT (SELECT v FROM s) AS v FROM r", 2, "optimized", "sql"
         )
+
+
+AROUND = {
+    "shown": "SELECT k, (SELECT v + r.x FROM s WHERE s.v = r.k) AS w FROM r",
+    "compared": "SELECT k FROM r WHERE x >= (SELECT v FROM s WHERE s.v > r.k)",
+    "summed": "SELECT k, sum((SELECT DISTINCT v FROM s WHERE s.v <= r.k)) AS t FROM r GROUP BY k",
+    "joined": "SELECT a.k, coalesce((SELECT w FROM s WHERE s.v = b.x), '') AS w FROM r a JOIN r b ON a.x = b.k",
+}
+
+
+@pytest.mark.parametrize(
+    ("engine", "strategy"), [("interpreter", "optimized"), ("python", "naive"), ("native", "cost")]
+)
+def test_a_second_row_for_a_row_around_it(engine: EngineName, strategy: StrategyName) -> None:
+    """DuckDB fails where an update is refused, and nowhere else."""
+    database = viewlet.connect(engine=engine, strategy=strategy, wait_native=True)
+    database.execute(SCHEMA + "".join(f"CREATE MATERIALIZED VIEW {v} AS {q};" for v, q in AROUND.items()))
+    referee, rng, rows, refused = DuckOracle(viewlet.compile(SCHEMA).relations), Random(3), list[Event](), 0
+    for _ in range(70):
+        new = ("r", (rng.choice([1, 2, None]), rng.choice([1, 2]))), ("s", (rng.choice([1, 2, 3]), "a"))
+        goes = rows.pop(rng.randrange(len(rows))) if rows and rng.random() < 0.35 else None
+        event = ("-", *goes[1:]) if goes else ("+", *rng.choice(new))
+        referee.apply(*event)
+        try:
+            answers = {view: referee.rows(select) for view, select in AROUND.items()}
+        except duckdb.InvalidInputException:
+            with pytest.raises(viewlet.OutOfRangeError, match="used as a value has more than one row"):
+                apply_event(database, event)
+            referee.apply("+" if goes else "-", *event[1:])
+            rows, refused = rows + [goes] * bool(goes), refused + 1  # type: ignore[list-item]
+        else:
+            apply_event(database, event)
+            rows += [] if goes else [event]
+            for view, expected in answers.items():
+                assert difference(database.view(view).rows(), expected) is None
+    assert 5 < refused < 50

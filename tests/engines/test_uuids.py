@@ -13,7 +13,6 @@ import viewlet
 from tests.engines.conformance import Case, agree
 from tests.oracle.oracle import Row
 from viewlet.program.trigger import Program
-from viewlet.spark.pipeline import pipeline_of
 from viewlet.workloads.streams import Event
 
 SCHEMA = "CREATE STREAM r (k INTEGER, u UUID, s VARCHAR); CREATE STREAM q (u UUID NOT NULL, b INTEGER);"
@@ -97,8 +96,3 @@ def test_in_and_out(engine: str) -> None:
 def test_refused(select: str, message: str) -> None:
     with pytest.raises(viewlet.SqlError, match=message):
         viewlet.compile(f"{SCHEMA} CREATE MATERIALIZED VIEW v AS {select}")
-
-
-def test_not_on_spark() -> None:
-    with pytest.raises(viewlet.Error, match="on Spark declare VARCHAR"):
-        pipeline_of(f"{SCHEMA} CREATE MATERIALIZED VIEW v AS SELECT u FROM r", 2, "optimized", "sql")

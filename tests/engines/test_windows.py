@@ -186,12 +186,20 @@ def test_a_running_sum_is_a_range() -> None:
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("SELECT DISTINCT row_number() OVER (ORDER BY n) AS x FROM r", "below the top of a view"),
-        ("SELECT t.x FROM (SELECT lag(n) OVER (ORDER BY n) AS x FROM r) t", "LAG by the numbers of rows, below"),
+        ("SELECT DISTINCT row_number() OVER (ORDER BY n) AS x FROM r", "ROW_NUMBER by the numbers of rows that may be"),
+        ("SELECT t.x FROM (SELECT lag(n) OVER (ORDER BY n) AS x FROM r) t", "LAG by the numbers of rows that may be"),
         ("SELECT lag(n, k) OVER (ORDER BY n) AS x FROM r", "not a constant integer"),
-        ("SELECT sum(DISTINCT n) OVER (ORDER BY n ROWS 1 PRECEDING) AS x FROM r", "this in a ROWS frame"),
-        ("SELECT sum(n) OVER (ORDER BY n GROUPS 1 PRECEDING) AS x FROM r", "a GROUPS frame is not supported"),
-        ("SELECT sum(n) OVER (ORDER BY n ROWS 1 PRECEDING EXCLUDE TIES) AS x FROM r", "EXCLUDE"),
+        (
+            "SELECT sum(DISTINCT n) OVER (ORDER BY n ROWS 1 PRECEDING) AS x FROM r",
+            "SUM by the numbers of rows that may",
+        ),
+        ("SELECT sum(n) OVER (ORDER BY n GROUPS -1 PRECEDING) AS x FROM r", "a number from 0 on"),
+        ("SELECT sum(n) OVER (ORDER BY n ROWS a PRECEDING) AS x FROM r", "not a constant integer"),
+        ("SELECT DISTINCT nth_value(n, 2) OVER (ORDER BY n GROUPS 1 PRECEDING) AS x FROM r", "the n-th value of this"),
+        (
+            "SELECT DISTINCT sum(n) OVER (PARTITION BY n % 2 ORDER BY a RANGE UNBOUNDED PRECEDING EXCLUDE TIES) FROM r",
+            "EXCLUDE of rows that may be equal, by a computed PARTITION BY",
+        ),
         ("SELECT sum(sum(n) OVER ()) OVER () AS x FROM r", "a window function cannot stand here"),
         ("SELECT n FROM r WHERE sum(n) OVER () > 1", "a window function cannot stand here"),
         ("SELECT sum(n) OVER (ORDER BY a RANGE 1 PRECEDING) AS x FROM r", "a RANGE with a distance"),

@@ -32,10 +32,10 @@ CELLS = 2
 SIZE = 20  # events of a micro-batch: enough for every cell to have some
 
 
-def bids_streams(folder: Path, batches: int) -> Streams:
+def bids_streams(folder: Path, batches: int, seed: int = 7) -> Streams:
     """A stream of bids and views of each kind; none of its files is there yet."""
     views = "".join(f"CREATE MATERIALIZED VIEW {name} AS {select};\n" for name, select in SELECTS.items())
-    events = list(order_book(7, batches * SIZE, brokers=6, live=30, sides=("bids",), duplicates=0.1))
+    events = list(order_book(seed, batches * SIZE, brokers=6, live=30, sides=("bids",), duplicates=0.1))
     (folder / "bids").mkdir(parents=True)
     cut = [events[start : start + SIZE] for start in range(0, len(events), SIZE)]
     return Streams(Case(SCHEMA, views, SELECTS, events), cut, folder)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -12,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.engines.conformance import Case
+from tests.faults.disks import flipped
 from tests.faults.feed import bids_streams, check, give
 from tests.faults.job import Job
 from tests.oracle.oracle import difference
@@ -24,18 +24,6 @@ from viewlet.spark.sinks import parquet, read_view
 from viewlet.workloads.streams import Event
 
 pytestmark = pytest.mark.xdist_group("spark")
-
-
-@contextmanager
-def flipped(file: Path) -> Iterator[None]:
-    """One bit in the middle of the file is wrong; afterwards it is right again, unless it was written anew."""
-    whole = file.read_bytes()
-    middle = len(whole) // 2
-    broken = whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]
-    file.write_bytes(broken)
-    yield
-    if file.read_bytes() == broken:
-        file.write_bytes(whole)
 
 
 BAD_ROWS: tuple[tuple[Event, str, str], ...] = (
@@ -151,9 +139,11 @@ def test_a_broken_snapshot_is_passed_over_for_the_one_before(spark: SparkSession
     older, newer = job.newest.cells["c0"].snapshots
     assert older.version.batch < newer.version.batch
     give(streams, range(given, given + 1), "notes")
-    with flipped(job.state(newer.file.path)):
-        with flipped(job.state(older.file.path)):
-            job.is_refused(spark, "CorruptError", newer.file.path, older.file.path)
+    assert newer.rows is not None
+    assert older.rows is not None
+    with flipped(job.state(newer.file.path)), flipped(job.state(newer.rows.path)):
+        with flipped(job.state(older.file.path)), flipped(job.state(older.rows.path)):
+            job.is_refused(spark, "CorruptError", newer.rows.path, older.rows.path)
         answers = job.run(spark)
     check(replace(streams, batches=streams.batches[: given + 1]), job.checkpoint, answers)
 

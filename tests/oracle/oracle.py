@@ -106,6 +106,8 @@ def _exact_part(value: object) -> object:
             return Fraction(value)
         case list():
             return tuple(_exact_part(v) for v in value)
+        case dict():
+            return tuple((k, _exact_part(v)) for k, v in value.items())
         case _:
             return (type(value).__name__, value)
 
@@ -118,6 +120,8 @@ def _close(mine: Row, other: Row) -> bool:
 def _close_values(x: object, y: object) -> bool:
     if isinstance(x, list) and isinstance(y, list):
         return _close(tuple(x), tuple(y))
+    if isinstance(x, dict) and isinstance(y, dict):
+        return _close(tuple(x.values()), tuple(y.values()))
     return not (isinstance(x, float) and isinstance(y, float)) or math.isclose(x, y, rel_tol=RELATIVE, abs_tol=0.0)
 
 
@@ -134,6 +138,8 @@ def _order_value(value: object) -> tuple[str, object]:
             return ("number", value)
         case list():
             return ("list", [_order_value(v) for v in value])
+        case dict():
+            return ("dict", [(k, _order_value(v)) for k, v in value.items()])
         case _:
             return (type(value).__name__, value)
 

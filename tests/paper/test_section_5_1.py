@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from tests.paper.notation import definitions, insertion, simple_delta, statements, stream, trigger_text
 from viewlet.algebra.canonical import canonical
 from viewlet.algebra.evaluate import evaluate, over
 from viewlet.algebra.query import Query, View, relations
 from viewlet.algebra.text import parse
 from viewlet.compiler import wide
-from viewlet.compiler.order import order_statements, views_read
+from viewlet.compiler.order import CircularError, order_statements, views_read
 from viewlet.compiler.script import compile_query, compile_script
 from viewlet.engines.exact.interpreter import Interpreter
 from viewlet.program.trigger import Event, MapDefinition, Program, Statement, Trigger
@@ -185,6 +187,15 @@ def test_a_buffer_where_no_order_does():
 def test_a_statement_that_reads_its_own_target_is_buffered():
     (statement,) = order_statements([increment("a", "a[][] * 2")], {"a": plain_view("a")})
     assert statement.buffered
+
+
+@pytest.mark.parametrize("again", [["a[][] * 2"], ["b[][]", "a[][]"]])
+def test_no_map_is_evaluated_from_itself(again: list[str]) -> None:
+    """a := a, or a := b with b := a: it would stay what it was"""
+    views = {name: plain_view(name) for name in "ab"}
+    given = [Statement(View(name, (), ()), ":=", parse(q)) for name, q in zip("ab", again, strict=False)]
+    with pytest.raises(CircularError):
+        order_statements(given, views)
 
 
 def test_every_trigger_of_the_workload_reads_the_right_versions():

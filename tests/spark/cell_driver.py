@@ -97,7 +97,7 @@ class Driver:
         return apply(self.ticket, self.rows(events))
 
     def commit(self, answer: Answer, events: Sequence[tuple[int, Row]]) -> Answer:
-        self.chain, self.answer = self.chain.followed(answer.log, answer.snapshot), answer
+        self.chain, self.answer = self.chain.followed(answer.log, answer.snapshot, answer.merged), answer
         for times, row in events:
             self.expected[row] += times
         self.batch += 1

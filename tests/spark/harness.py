@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,10 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import TimestampType
 
 import viewlet
 from tests.engines.conformance import Case, cut
@@ -22,7 +26,7 @@ from viewlet.durable.manifest import read_manifest
 from viewlet.durable.store import Store
 from viewlet.schema import Relation
 from viewlet.spark import Views, maintain
-from viewlet.spark.driver.route import spark_type
+from viewlet.spark.driver.types import spark_type
 from viewlet.workloads.streams import Event
 
 Batches = Sequence[Sequence[Event]]
@@ -69,7 +73,7 @@ class Streams:
         for batch in self.batches:
             for op, relation, row in batch:
                 oracle.apply(op, relation, row)
-            yield {view: oracle.rows(select) for view, select in self.case.selects.items()}
+            yield {view: [*map(plain, oracle.rows(select))] for view, select in self.case.selects.items()}
 
     def check(self, checkpoint: Path) -> dict[str, Vacuity]:
         """The views, folded from the changes that each micro-batch published, equal the referee's after each."""
@@ -127,12 +131,37 @@ def published_rows(checkpoint: Path, views: Sequence[str]) -> Mapping[int, dict[
                 for change in pq.read_table(pa.BufferReader(store.read(file))).to_pylist():
                     change.pop("batch")
                     weight = change.pop("weight")
-                    rows[view][tuple(change.values())] += weight
+                    rows[view][plain(tuple(change.values()))] += weight
         for counts in rows.values():
             assert all(count >= 0 for count in counts.values()), "a row was taken out that was not there"
         by_batch[batch] = {view: +counts for view, counts in rows.items()}
     return by_batch
 
 
+def plain(row: Row) -> Row:
+    """In one form for DuckDB, Arrow and Spark: a moment as that of UTC, a UUID as its text, a list as a tuple."""
+
+    def of(value: Any) -> Any:
+        match value:
+            case dt.datetime(tzinfo=zone) if zone is not None:
+                return value.astimezone(dt.timezone.utc).replace(tzinfo=None)
+            case list() | tuple():
+                return tuple(map(of, value))
+            case bytearray():
+                return bytes(value)
+        return str(value) if isinstance(value, UUID) else value
+
+    return tuple(map(of, row))
+
+
 def shown(frame: DataFrame) -> list[Row]:
-    return [tuple(row) for row in frame.collect()]
+    """Spark shows moments in the time zone of the process."""
+    moments = [field.name for field in frame.schema if isinstance(field.dataType, TimestampType)]
+    in_utc = {name: F.expr(f"unix_micros(`{name}`)").alias(name) for name in moments}
+    rows = frame.select(*(in_utc.get(name, F.col(f"`{name}`")) for name in frame.columns)).collect()
+    places = [frame.columns.index(name) for name in moments]
+
+    def moment(micros: int | None) -> dt.datetime | None:
+        return None if micros is None else dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=micros)
+
+    return [plain(tuple(moment(v) if i in places else v for i, v in enumerate(row))) for row in rows]

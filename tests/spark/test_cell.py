@@ -129,6 +129,22 @@ def test_a_state_of_the_other_make_is_refused(tmp_path: Path) -> None:
                 cells()[reader].load(file.fileno())
 
 
+@pytest.mark.parametrize(("giver", "taker"), [(0, 1), (1, 0)])
+def test_the_rows_of_one_make_are_what_the_other_begins_from(giver: int, taker: int) -> None:
+    """Each as often as it is there."""
+    stream, cell, other = Stream(), cells()[giver], cells()[taker]
+    for times, rows in [*stream.batches().items(), *stream.batches().items(), (5, Stream().batches()[1])]:
+        cell.apply("r", times, rows)
+    stored = list(cell.stored())
+    assert {rows.times for rows in stored} > {1, 4}
+    for rows in stored:
+        other.apply(rows.relation, rows.times, rows.batch)
+    for name in RESULTS:
+        assert folded({name: other.rows(name)}) == folded({name: cell.rows(name)})
+    assert sum(folded({"u": cell.rows("u")})["u"].values()) > 5
+    assert not cell.is_exact, "it sums doubles"
+
+
 @pytest.mark.parametrize("make", [0, 1])
 def test_rows_are_checked(make: int) -> None:
     cell, good = cells()[make], Stream().batches()[1]

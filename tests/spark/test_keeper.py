@@ -25,11 +25,12 @@ from tests.spark.cell_driver import (
     numbers,
     place_at,
 )
-from viewlet.durable.chain import START, Chain
+from viewlet.durable.chain import START, Chain, Snapshot
 from viewlet.errors import CorruptError, DataError, OverflowError_
 from viewlet.spark.process.artefact import publish
 from viewlet.spark.process.client import Answer, Rows, Split, Ticket, apply, apply_held, hold, new_run, part_rows, stop
 from viewlet.spark.process.protocol import UnreachableError
+from viewlet.spark.process.snapshot import MOST_LOGS
 
 
 @pytest.fixture(scope="module")
@@ -290,6 +291,26 @@ def harmed(with_snapshots: Driver) -> Iterator[tuple[Driver, Callable[[str, Call
 Harmed = tuple[Driver, Callable[[str, Callable[[Path], None]], None]]
 
 
+def test_logs_that_are_little_beside_the_snapshot_are_merged(driver: Driver) -> None:
+    rows = [(1, (a % 8, a)) for a in range(30_000)]
+    driver.commit(driver.ask(rows), rows)
+    driver.snapshotted()
+    first = driver.chain.base
+    assert first is not None
+    for _ in range(2):
+        merged = sum(log.is_merged for log in driver.chain.logs)
+        gone(driver.snapshotting())
+        while sum(log.is_merged for log in driver.chain.logs) == merged and len(driver.chain.recent) > MOST_LOGS // 2:
+            driver.go_on(check=False)
+    driver.check()
+    assert driver.chain.base == first, "it is large: another one would cost more than the logs"
+    assert len(driver.chain.recent) < MOST_LOGS
+    assert any(log.is_merged for log in driver.chain.recent)
+    driver.kill()
+    assert driver.go_on().reloaded
+    driver.go_on(3)
+
+
 def test_a_cell_goes_on_from_its_snapshot(harmed: Harmed) -> None:
     driver, _ = harmed
     assert len(driver.chain.logs) < driver.batch
@@ -305,11 +326,28 @@ def test_a_broken_newest_snapshot_gives_way_to_the_older_one(harmed: Harmed, how
     driver.go_on()
 
 
+def rows_of(snapshot: Snapshot) -> str:
+    assert snapshot.rows is not None
+    return snapshot.rows.path
+
+
+def test_the_rows_of_a_snapshot_serve_where_no_state_does(harmed: Harmed) -> None:
+    """As where another engine wrote the state, or another version of viewlet."""
+    driver, harm = harmed
+    for snapshot in driver.chain.snapshots:
+        harm(snapshot.file.path, flip)
+    harm(rows_of(driver.chain.snapshots[1]), flip)
+    assert driver.go_on().reloaded
+    driver.go_on(3)
+
+
 def test_without_a_snapshot_that_is_whole_nothing_is_applied(harmed: Harmed) -> None:
     driver, harm = harmed
     harm(driver.chain.snapshots[0].file.path, flip)
     harm(driver.chain.snapshots[1].file.path, truncate)
-    with pytest.raises(CorruptError, match=r"cannot be restored, and nothing was applied: .*\.state"):
+    for snapshot in driver.chain.snapshots:
+        harm(rows_of(snapshot), truncate)
+    with pytest.raises(CorruptError, match=r"cannot be restored, and nothing was applied: .*\.rows"):
         driver.ask(driver.events())
 
 

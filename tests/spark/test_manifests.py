@@ -61,11 +61,23 @@ class Query:
             base = f"{made.batch}-{name}-{made.log}-{batch}" if made else ""
             bases = {"v": self.file(f"bases/v/{base}.parquet")} if made else {}
             snapshot = Snapshot(made, self.file(f"snapshots/{base}.state"), bases) if made else None
-            cells[name] = chain.followed(log, snapshot)
+            merged = None if snapshot else self.merged(name, chain, batch)
+            cells[name] = chain.followed(log, snapshot, merged)
             where[name] = Address("host", self.random.randrange(3))
             held[name] = self.random.randrange(5)
         progress = {"batch": batch, "state_by_cell": held}
         return Manifest(batch, f"o{batch}", cells, where, progress, self.run, f"noted {batch}")
+
+    def merged(self, name: str, chain: Chain, batch: int) -> Log | None:
+        """The newest logs as one; some more may have come while it was made."""
+        logs = chain.recent[: -self.random.randrange(1, 3)]
+        at = next((i for i, log in enumerate(logs) if not log.is_merged), 0)
+        if len(logs[at:]) < 3:
+            return None
+        last, first = logs[-1], logs[max(0, at - self.random.randrange(2))].start
+        stem = f"{last.batch}-{name}-{last.id}-{batch}m"
+        changes = {"v": self.file(f"bases/v/{stem}.parquet")}
+        return Log(last.batch, last.id, self.file(f"snapshots/{stem}.events"), changes, 3, 0.0, first)
 
     def go_on(self, batches: range) -> None:
         for batch in batches:
@@ -95,6 +107,7 @@ def test_what_is_read_is_what_was_written(store: Store, seed: int, monkeypatch: 
     query.go_on(range(40))
     for known in query.history:
         assert read_manifest(store, known.batch) == known
+    assert any(log.is_merged for known in query.history for chain in known.cells.values() for log in chain.logs)
     assert newest_manifest(store) == query.history[-1]
     assert newest_manifest(store, at_most=17) == query.history[17]
     assert [one.manifest for one in rolled(store, sorted(manifest_names(store)))] == query.history

@@ -20,7 +20,7 @@ from viewlet.durable.store import Store
 from viewlet.schema import Relation
 from viewlet.spark import Views, maintain, register, tables
 from viewlet.spark.driver.source import ChangeFiles, ChangeStream, ViewSource, repeated, summed
-from viewlet.spark.pipeline import results_of
+from viewlet.spark.job import known_job
 from viewlet.sql.translate import nothing
 from viewlet.workloads.streams import Event
 
@@ -199,4 +199,4 @@ def test_the_script_of_a_checkpoint_keeps_its_dialect(tmp_path: Path) -> None:
     script = "CREATE STREAM r (a INT);\nCREATE MATERIALIZED VIEW v AS SELECT sum(a) AS s FROM r;"
     for dialect, nullable in (("sql", True), ("paper", False)):
         store.write("job.txt", f"identity\ncells=2 strategy=optimized dialect={dialect}\n{script}".encode())
-        assert results_of(str(tmp_path))["v"].columns[0].nullable == nullable
+        assert known_job(str(tmp_path)).results["v"].columns[0].nullable == nullable

@@ -17,13 +17,15 @@ import pytest
 
 from viewlet.durable.chain import START, Address, Chain, File, Log, Manifest, Snapshot, Version, ViewFiles
 from viewlet.durable.cleaning import sweep
+from viewlet.durable.hadoop import hadoop_files
 from viewlet.durable.manifest import newest_manifest, read_manifest, write_manifest
 from viewlet.durable.store import Store, digest
 from viewlet.errors import CorruptError, Error
 from viewlet.spark.driver.offsets import keep_offsets, noted_offsets, restore_offsets
 from viewlet.spark.process.events import Rows, log_parts, log_segments, segments
+from viewlet.spark.process.merging import to_merge
 from viewlet.spark.process.partition import part_of, split
-from viewlet.spark.process.snapshot import is_due
+from viewlet.spark.process.snapshot import is_due, is_outgrown
 
 
 def log(batch: int, attempt: str = "a", *views: str) -> Log:
@@ -73,10 +75,50 @@ def test_a_snapshot_is_due_when_replaying_takes_long_or_logs_are_many() -> None:
 
     assert not is_due(after(0.6, 0.3))
     assert is_due(after(0.6, 0.5))
-    assert is_due(after(0.6, 0.5, base=20))
-    assert not is_due(after(0.6, 0.5, base=21)), "reading the snapshot takes as long"
+    assert is_due(after(0.6, 0.5, base=80))
+    assert not is_due(after(0.6, 0.5, base=20_000_000)), "that takes some time to read, too"
     assert not is_due(after(*[0.0] * 49, base=10**9))
-    assert is_due(after(*[0.0] * 50, base=10**9))
+    many = after(*[0.0] * 50, base=10**9)
+    assert is_due(many)
+    assert not is_outgrown(many), "they are merged"
+    assert is_outgrown(after(*[0.0] * 50, base=2000))
+    assert not is_due(after(6.0, 4.9, base=10**9))
+    assert is_due(slow := after(6.0, 5.1, base=10**9))
+    assert is_outgrown(slow), "reading takes ten seconds"
+
+
+def merged_log(first: int, last: int, size: int = 10) -> Log:
+    return replace(log(last, "a"), first=first, file=File(f"snapshots/{last}-c0-a.events", size, "d"))
+
+
+def test_a_merged_log_takes_the_place_of_those_that_it_was_made_of() -> None:
+    chain = Chain((snapshot(1, "a"),), tuple(log(batch, "a") for batch in range(1, 6)))
+    after = chain.followed(log(6, "a"), None, merged_log(2, 4))
+    assert [(known.start, known.batch) for known in after.logs] == [(1, 1), (2, 4), (5, 5), (6, 6)]
+    assert Chain.from_json(after.to_json()) == after
+    again = after.followed(log(7, "a"), None, merged_log(2, 6))
+    assert [(known.start, known.batch) for known in again.logs] == [(1, 1), (2, 6), (7, 7)]
+    assert [known.batch for known in again.recent] == [6, 7]
+    whole = again.followed(log(8, "a"), snapshot(7, "a"))
+    assert [(known.start, known.batch) for known in whole.logs] == [(2, 6), (7, 7), (8, 8)], "behind the older snapshot"
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "attempt"),
+    [(2, 4, "loser"), (0, 3, "a"), (1, 3, "a"), (2, 9, "a")],
+    ids=["another's", "unknown", "older than the snapshot", "newer than the chain"],
+)
+def test_a_merged_log_of_other_logs_is_left_out(first: int, last: int, attempt: str) -> None:
+    chain = Chain((snapshot(1, "a"),), tuple(log(batch, "a") for batch in range(1, 6)))
+    stranger = replace(merged_log(first, last), id=attempt)
+    assert chain.followed(log(6, "a"), None, stranger) == chain.followed(log(6, "a"))
+
+
+def test_merging_takes_in_logs_that_are_not_much_larger() -> None:
+    recent = tuple(replace(log(batch, "a"), file=File("l", 10, "d")) for batch in range(20, 25))
+    for size, first in ((100, 10), (101, 20)):
+        chain = Chain((), (merged_log(0, 9, 10_000), merged_log(10, 19, size), *recent))
+        assert to_merge(chain)[0].start == first
 
 
 def test_a_snapshot_of_an_attempt_that_lost_is_left_out() -> None:
@@ -104,9 +146,12 @@ def test_a_manifest_names_the_changes_of_its_own_batch() -> None:
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=["local", "fsspec"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
-    """On a local disk as such, and behind the interface of remote ones."""
+@pytest.fixture(params=["local", "fsspec", "hadoop"])
+def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """On a local disk as such, behind the interface of remote ones, and as Hadoop's own file system in Spark's Java."""
+    if request.param == "hadoop":
+        monkeypatch.setattr("viewlet.durable.store.file_system", hadoop_files)
+        return Store(f"file://{tmp_path}/check point/viewlet")
     opened = Store(f"{'fsspec+file://' if request.param == 'fsspec' else ''}{tmp_path}/check point/viewlet")
     assert opened.is_local == (request.param == "local")
     return opened

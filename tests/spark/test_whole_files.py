@@ -14,8 +14,9 @@ from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
 import viewlet.durable.store
 from viewlet.durable.chain import Chain, File, Log, Manifest
 from viewlet.durable.manifest import newest_manifest, write_manifest
+from viewlet.durable.places import absolute
 from viewlet.durable.published import published
-from viewlet.durable.store import Store, absolute
+from viewlet.durable.store import Store
 from viewlet.errors import CorruptError, Error
 from viewlet.spark.driver.cluster import batches_done
 from viewlet.spark.sinks import merge_on_read

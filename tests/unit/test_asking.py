@@ -119,6 +119,8 @@ def test_an_answer_has_the_forms_of_a_view(db: Database) -> None:
     assert list(answer) == answer.rows() == [(1, 2), (None, 1)]
     assert pa.table(answer).equals(answer.arrow())
     assert repr(answer) == "<answer (k, n): 2 rows>"
+    assert str(answer).splitlines()[0].split() == ["k", "n"]
+    assert len(str(answer).splitlines()) == 3
     assert "<td>NULL</td>" in answer._repr_html_()
     assert answer.df()["k"].isna().tolist() == [False, True]
     assert answer.pl().rows() == [(1, 2), (None, 1)]

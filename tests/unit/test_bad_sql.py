@@ -17,8 +17,10 @@ CREATE STREAM asks (t DOUBLE, id BIGINT NOT NULL, price DECIMAL(10,2));
 UNSUPPORTED_QUERIES = [
     ("SELECT ‸skewness(price) FROM bids", "the aggregate SKEWNESS"),
     ("SELECT sum(‸*) FROM bids", "* in an expression"),
-    ("SELECT DISTINCT ‸lag(price) OVER (ORDER BY id) FROM bids", "LAG by the numbers of rows, below the top of a view"),
-    ("SELECT id FROM bids QUALIFY ‸sum(id) OVER (ORDER BY t GROUPS 1 PRECEDING) = 1", "a GROUPS frame"),
+    (
+        "SELECT DISTINCT ‸lag(price) OVER (ORDER BY id) FROM bids",
+        "LAG by the numbers of rows that may be equal, below the top of a view",
+    ),
     ("SELECT id FROM ‸other.bids", "this in FROM"),
     ("(SELECT id FROM bids ORDER BY id ‸LIMIT 3) ORDER BY t", "LIMIT inside an ordered query"),
     ("SELECT id FROM bids ORDER BY id ‸LIMIT 5%", "a LIMIT in percent"),
@@ -64,7 +66,7 @@ UNSUPPORTED_QUERIES = [
         "rounding a DECIMAL(12,3) to the common type DECIMAL(38,2)",
     ),
     (
-        "SELECT id FROM bids WHERE price = (‸SELECT a.price FROM asks a WHERE a.t > bids.t)",
+        "SELECT t, (‸SELECT a.price FROM asks a WHERE a.t > bids.t) AS p, count(*) AS n FROM bids GROUP BY t",
         "a scalar subquery that may have several rows for a row around it",
     ),
     (
@@ -123,10 +125,10 @@ UNSUPPORTED_STATEMENTS = [
     ("‸SELECT id FROM bids", "a SELECT outside a view"),
     ("CREATE TABLE x (‸a INTEGER GENERATED ALWAYS AS (1))", "a generated column"),
     ("CREATE TABLE x (a INTEGER, FOREIGN KEY (‸a) REFERENCES bids (id))", "FOREIGN KEY"),
-    ("CREATE TABLE x (‸a INTEGER DEFAULT 3)", "DEFAULT"),
+    ("CREATE TABLE x (‸a INTEGER DEFAULT random())", "DEFAULT RANDOM()"),
     ("CREATE TABLE x (‸a HUGEINT)", "type HUGEINT"),
     ("CREATE TABLE x (‸a UBIGINT)", "type UBIGINT"),
-    ("CREATE TABLE x (‸a INTEGER[])", "type INTEGER[]"),
+    ("CREATE TABLE x (‸a INTEGER[3])", "type INTEGER[3]"),
     ("CREATE TABLE x (‸a TIMETZ)", "type TIMETZ"),
 ]
 WRONG_QUERIES = [

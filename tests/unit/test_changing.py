@@ -110,3 +110,20 @@ def test_a_consumer_whose_loop_is_over_troubles_nobody(db: Database) -> None:
     db.insert("r", (7, 1))
     assert list(changes) == [(1, (7, 1))]
     changes.close()
+
+
+@pytest.mark.parametrize("engine", ["python", "interpreter"])
+def test_a_handle_on_what_was_dropped_says_so(engine: viewlet.database.EngineName) -> None:
+    with viewlet.connect(engine=engine) as db:
+        db.execute(
+            "CREATE STREAM r (a BIGINT); CREATE MATERIALIZED VIEW v AS SELECT a, count(*) AS n FROM r GROUP BY a"
+        )
+        view, stream = db.view("v"), db.stream("r")
+        db.execute("DROP VIEW v; DROP STREAM r")
+        looks = [view.rows, view.arrow, view.changes, view.weights, view._repr_html_, lambda: len(view)]
+        for look in [*looks, lambda: view.get(a=1), lambda: view.columns, lambda: view.subscribe(print)]:
+            with pytest.raises(viewlet.Error, match="there is no view v; there are: none"):
+                look()
+        for look in [stream.arrow, lambda: len(stream), lambda: repr(stream), lambda: stream.insert((1,))]:
+            with pytest.raises(viewlet.Error, match=r"there is no (such )?stream or table( r)?; there are: none"):
+                look()

@@ -60,7 +60,7 @@ def test_all_that_is_refused_in_a_view_is_listed() -> None:
         STREAM
         + """CREATE MATERIALIZED VIEW v AS
 SELECT corge(foo(r.a)) AS h, skewness(r.b) AS m, nope AS z
-FROM r ASOF JOIN r y ON grault(y.a) = 1
+FROM r POSITIONAL JOIN r y ON grault(y.a) = 1
 WHERE r.a > 0 AND zap(r.b) = 1 AND EXISTS (SELECT 1 FROM r w WHERE w.a = baz(r.a) LIMIT 1)
 GROUP BY h HAVING skewness(r.a) > 3 ORDER BY h
 UNION SELECT qux(a), b, a FROM r;
@@ -72,7 +72,7 @@ UNION SELECT qux(a), b, a FROM r;
         (3, "the function FOO"),
         (3, "the aggregate SKEWNESS"),
         (3, "there is no column nope"),
-        (4, "ASOF JOIN"),
+        (4, "POSITIONAL JOIN"),
         (4, "the function GRAULT"),
         (5, "the function ZAP"),
         (5, "the function BAZ"),

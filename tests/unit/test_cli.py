@@ -307,7 +307,7 @@ def test_help_teaches_by_example() -> None:
 
 def test_the_real_command(job: str) -> None:
     def viewlet_command(*arguments: str) -> subprocess.CompletedProcess[str]:
-        program = [sys.executable, "-c", "from viewlet.cli.main import app; app()", *arguments]
+        program = [sys.executable, "-m", "viewlet", *arguments]
         env = {**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONIOENCODING": "utf-8"}
         return subprocess.run(program, capture_output=True, text=True, encoding="utf-8", env=env, check=False)
 

@@ -44,7 +44,17 @@ def exists_of_one_table(tests: int) -> str:
     )
 
 
-SCRIPTS: tuple[Script, ...] = (star, star_of_averages, exists, exists_of_one_table)
+def grouped_side_by_side(subqueries: int) -> str:
+    each = [f"(SELECT k, sum(v) AS s, avg(w) AS a FROM r WHERE t = {i} GROUP BY k) q{i}" for i in range(subqueries)]
+    joined = " AND ".join(f"q{i}.k = q{i + 1}.k" for i in range(subqueries - 1))
+    shown = ", ".join(f"q{i}.s AS s{i}, q{i}.a AS a{i}" for i in range(subqueries))
+    return (
+        "CREATE STREAM r (k INTEGER, t INTEGER, v INTEGER, w INTEGER);\n"
+        f"CREATE MATERIALIZED VIEW q AS SELECT q0.k, {shown} FROM {', '.join(each)} WHERE {joined};"
+    )
+
+
+SCRIPTS: tuple[Script, ...] = (star, star_of_averages, exists, exists_of_one_table, grouped_side_by_side)
 
 
 def length(program: Program) -> int:
@@ -56,6 +66,11 @@ def test_maps_grow_with_the_query_and_statements_with_its_square(script: Script)
     six, twelve = viewlet.compile(script(6)), viewlet.compile(script(12))
     assert len(twelve.views) <= 2 * len(six.views)
     assert length(twelve) <= 4 * length(six)
+
+
+def test_grouped_subqueries_side_by_side_are_evaluated_once() -> None:
+    six, twelve = (viewlet.compile(grouped_side_by_side(n)) for n in (6, 12))
+    assert length(twelve) <= 2 * length(six)
 
 
 def test_a_wide_star_goes_from_row_to_row() -> None:

@@ -160,6 +160,8 @@ def test_a_view_in_all_its_forms(db: Database) -> None:
     assert view.pl().rows() == rows
     assert polars.DataFrame(view).rows() == rows
     assert repr(view) == "<view worth(broker, worth, n): 2 rows>"
+    assert str(view).splitlines()[0].split() == ["broker", "worth", "n"]
+    assert sorted(line.split()[0] for line in str(view).splitlines()[1:]) == sorted(str(row[0]) for row in view)
 
 
 def test_integers_stay_integers_in_a_frame() -> None:
@@ -402,7 +404,7 @@ def test_verify_finds_a_view_that_went_wrong(db: Database) -> None:
         ({"engine": "abacus"}, "choose one of native, python, interpreter"),
         ({"engine": "Native"}, "choose one of native, python, interpreter"),
         ({"durability": "eternal"}, "no durability 'eternal'"),
-        ({"threads": 2}, "one thread"),
+        ({"threads": 2, "engine": "python"}, "only the native engine"),
         ({"strategy": "hope"}, "no strategy 'hope'"),
         ({"dialect": "latin"}, "no dialect 'latin'"),
     ],

@@ -59,9 +59,9 @@ REWRITES = [
         "SELECT a = 1 AS x FROM r",
     ),
     (
-        "SELECT a FROM r WHERE b = (SELECT t.b FROM t WHERE t.a = 9 AND t.b <= r.b)",
+        "SELECT a, (SELECT t.b FROM t WHERE t.a = 9 AND t.b <= r.a) AS b, count(*) AS n FROM r GROUP BY a",
         "(SELECT MAX(x) FROM …)",
-        "SELECT a FROM r WHERE b = (SELECT max(t.b) FROM t WHERE t.a = 9 AND t.b <= r.b)",
+        "SELECT a, (SELECT max(t.b) FROM t WHERE t.a = 9 AND t.b <= r.a) AS b, count(*) AS n FROM r GROUP BY a",
     ),
 ]
 # what proposes no query: to do it elsewhere, or what there is

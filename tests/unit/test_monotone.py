@@ -332,11 +332,19 @@ def test_the_path_of_a_join(product: str, needed: str, key: str, is_sum: bool, g
         pytest.param("V[][x, y] * [x > y] * x", id="columns of one entry"),
         pytest.param("V[][x] * (s := Sum[](W[][z] * [z > x])) * [s > x]", id="a running sum beside its own key"),
         pytest.param("V[][x] * (s := Sum[](W[][z] * [z > x])) * [s > abs(x)]", id="or beside its distance"),
-        pytest.param("V[][x] * (s := Sum[](W[][z] * [z > x])) * [s > 3] * s", id="a running sum that is measured"),
     ],
 )
 def test_what_has_no_path(product: str) -> None:
     assert ordered_path(factors(parse(product)), GIVEN, frozenset()) is None
+
+
+def test_a_running_sum_that_is_measured_still_says_which_keys() -> None:
+    """It is computed again for each of them: nothing takes its place."""
+    path = ordered_path(factors(parse("V[][x] * (s := Sum[](W[][z] * [z > x])) * [s > 3] * s")), GIVEN, frozenset())
+    assert path is not None
+    assert [t.also_read for t in path.thresholds] == [True]
+    assert path.replaced == ()
+    assert not path.is_sum
 
 
 def test_a_view_times_itself_has_no_path() -> None:

@@ -155,16 +155,19 @@ def test_a_closed_one_is_told_nothing_and_leaves_no_thread(db: viewlet.Database)
     assert (live.painted, db._subscriptions.listening) == (before, {})
 
 
-def test_a_view_that_cannot_be_shown_says_why(db: viewlet.Database) -> None:
+@pytest.mark.parametrize("what", ["dropped", "closed"])
+def test_a_view_that_goes_says_so(db: viewlet.Database, what: str) -> None:
     live = db.view("v").widget()
     db.insert("r", ("x", 1))
     painted(live, [["x", "1"]])
-    db.close()
-    live._tell((1, ("x", 1)))
+    if what == "closed":
+        db.close()
+    else:
+        db.execute("DROP VIEW v")
     end = time.monotonic() + 10
     while not live.painted["problem"] and time.monotonic() < end:
         time.sleep(0.01)
-    assert "closed" in live.painted["problem"]
+    assert ("closed" if what == "closed" else "no view v") in live.painted["problem"]
     live.close()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 import viewlet
 from viewlet import Database, listening, tiers
 from viewlet.engines.native.build import find_compiler
+from viewlet.turn import Turn
 
 NATIVE = pytest.param("native", marks=pytest.mark.skipif(find_compiler() is None, reason="no C++ compiler"))
 SCRIPT = """
@@ -246,3 +248,54 @@ def test_readers_and_writers_go_on_while_a_view_is_compiled(monkeypatch: pytest.
         database.insert("r", (12, 1))
         assert seen == [(1, (12, 1))]
         assert database.tier == "native"
+
+
+def in_line(turn: Turn, look: Callable[[], object]) -> tuple[threading.Thread, list[object]]:
+    """A reader that waits, because somebody is inside; and what it will have seen, or the error it got."""
+    seen: list[object] = []
+
+    def read() -> None:
+        try:
+            seen.append(turn.read(look))
+        except Exception as error:
+            seen.append(error)
+
+    reader, others = threading.Thread(target=read), len(turn.line)
+    reader.start()
+    while len(turn.line) == others:
+        time.sleep(0.001)
+    return reader, seen
+
+
+def test_who_leaves_reads_for_those_in_line() -> None:
+    turn, told = Turn(lambda: None), list[tuple[threading.Thread, list[object]]]()
+
+    def update() -> None:
+        told.extend(in_line(turn, look) for look in (threading.get_ident, lambda: [][1]))
+
+    turn.write(update)
+    (first, ident), (second, error) = told
+    first.join(30)
+    second.join(30)
+    assert ident == [threading.get_ident()]
+    assert isinstance(error[0], IndexError), "the reader is told, the writer is not"
+    assert turn.read(lambda: 7) == 7
+
+
+def test_ctrl_c_while_reading_for_another_is_not_for_them() -> None:
+    turn, calls = Turn(lambda: None), list[int]()
+    told: list[tuple[threading.Thread, list[object]]] = []
+
+    def look() -> int:
+        calls.append(threading.get_ident())
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return len(calls)
+
+    with pytest.raises(KeyboardInterrupt):
+        turn.write(lambda: told.append(in_line(turn, look)))
+    ((reader, seen),) = told
+    reader.join(30)
+    assert seen == [2], "it looked itself"
+    assert calls[0] == threading.get_ident() != calls[1]
+    assert turn.read(lambda: 7) == 7

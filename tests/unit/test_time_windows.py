@@ -13,6 +13,8 @@ STREAM = "CREATE STREAM r (a INTEGER, t TIMESTAMP);\nCREATE MATERIALIZED VIEW v 
     ("select", "column", "message"),
     [
         ("SELECT a FROM SESSION(r, t, INTERVAL '5' MINUTE)", 15, "a session window is not supported"),
+        ("SELECT a FROM r GROUP BY a, SESSION(t, INTERVAL '5' MINUTE)", 29, "a session window is not supported"),
+        ("SELECT a FROM r GROUP BY a, session_window(t, '5 minutes')", 29, "a session window is not supported"),
         ("SELECT a FROM TUMBLE(r, t)", 15, "TUMBLE has other arguments"),
         ("SELECT a FROM TUMBLE(r, 'x', INTERVAL '5' MINUTE)", 15, "TUMBLE has other arguments"),
         ("SELECT a FROM TUMBLE(r, t, 5)", 28, "the length of a window is an INTERVAL"),

@@ -288,7 +288,13 @@ def _starts_from_update(f: Query, bound: frozenset[str]) -> bool:
         case Union(parts):
             return all(_starts_from_update(p, bound) for p in parts)
         case Join(parts):
-            return any(outputs(p) | bound >= outputs(f) and _starts_from_update(p, bound) for p in parts)
+            while more := [
+                p for p in parts if inputs(p) <= bound < bound | outputs(p) and _starts_from_update(p, bound)
+            ]:
+                bound = bound.union(*map(outputs, more))
+            return outputs(f) <= bound
+        case Bind():
+            return inputs(f) <= bound  # a value that the update has or had
         case Sum(_, inner) | Exists(inner):
             return _starts_from_update(inner, bound) or all(isinstance(a, Delta) for a in atoms(f))
         case _:

@@ -54,13 +54,13 @@ class Trace:
     """The record of one compilation. ``place`` is where the compiler is now: a view, or a view and an event.
 
     ``deltas``: the simplified ΔQ at each place where a statement was made of it.
-    ``normal_forms``: what was brought to rest already, by the variables bound there; it is neither done nor told twice.
+    ``normal_forms``: what was brought to rest already, where these of its variables are bound; it is not told twice.
     """
 
     steps: list[Step] = field(default_factory=list)
     place: str = ""
     deltas: dict[str, Query] = field(default_factory=dict)
-    normal_forms: dict[frozenset[str], dict[Query, Query]] = field(default_factory=dict, repr=False)
+    normal_forms: dict[tuple[Query, frozenset[str]], Query] = field(default_factory=dict, repr=False)
 
     def record(self, name: str, source: str, before: str, after: str) -> None:
         self.steps.append(Step(self.place, name, source, before, after))
@@ -82,8 +82,9 @@ def rewrite(
 ) -> Query:
     """Bottom-up to a fixpoint; the first rule of the tuple that changes a node wins. ``memo`` maps to normal forms."""
     memo = {} if memo is None else memo
-    if q in memo:
-        return memo[q]
+    at_rest = memo.get(q)
+    if at_rest is not None:
+        return at_rest
 
     def normal(child: Query) -> Query:
         known = memo.get(child)
@@ -98,8 +99,9 @@ def rewrite(
     seen: set[Query] = set()
     while True:
         q = map_children(q, normal)
-        if q in memo:
-            q = memo[q]
+        at_rest = memo.get(q)
+        if at_rest is not None:
+            q = at_rest
             break
         for r in _about(type(q), rules):
             after = r.apply(q, context)

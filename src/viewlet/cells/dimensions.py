@@ -39,7 +39,7 @@ from viewlet.algebra.query import (
 from viewlet.algebra.terms import Var
 from viewlet.cells.routing import All, First, Hash, Route, family
 from viewlet.program.trigger import Script
-from viewlet.schema import Relation
+from viewlet.schema import CLOCK, Relation
 
 Names = frozenset[str]
 Status = Literal["W", "S", "C", "T"]
@@ -98,7 +98,7 @@ def _splits(q: Query, visible: Names, schema: Schema) -> tuple[Split, ...]:
     keys_by_routes: dict[tuple[Route, ...], Names] = {}
     for name in dict.fromkeys(v for a in atoms(q) if isinstance(a, Rel) for v in a.vars):
         status, routes = _assign(q, frozenset({name}), schema, linear=True)
-        if status in ("S", "T") and _hash_alike(routes):
+        if status in ("S", "T") and _hash_alike(routes) and not _cuts_the_clock(q, routes):
             keys = _equal(frozenset({name}), q) & visible if status == "S" else frozenset()
             keys_by_routes[routes] = keys_by_routes.get(routes, frozenset()) | keys
     for relations in (schema, {name: replace(r, static=False) for name, r in schema.items()}):
@@ -111,6 +111,12 @@ def _splits(q: Query, visible: Names, schema: Schema) -> tuple[Split, ...]:
 
 def _hash_alike(routes: Sequence[Route]) -> bool:
     return len({family(r.type) for r in routes if isinstance(r, Hash)}) == 1
+
+
+def _cuts_the_clock(q: Query, routes: Sequence[Route]) -> bool:
+    """Each batch has a moment in place of the one before, so both must be in the same cells."""
+    clocks = [a.name == CLOCK.name for a in atoms(q) if isinstance(a, Rel)]
+    return any(clock and isinstance(route, Hash) for clock, route in zip(clocks, routes, strict=True))
 
 
 # -- the argument, case by case ----------------------------------------------------------------------------------------

@@ -30,23 +30,30 @@ Axes = tuple[tuple[Spread, int], ...]  # dimensions with their shares
 Cost = tuple[Fraction, Fraction, int, int, int]
 
 
-def plan(script: Script, cells: int) -> Grid:
-    """The cheapest legal grid with at most ``cells`` cells; one cell where no other grid asks less of its busiest."""
-    planner = _Planner(script, cells)
+def plan(script: Script, cells: int, *, every_column: bool = False) -> Grid:
+    """The cheapest legal grid with at most ``cells`` cells; one cell where no other grid asks less of its busiest.
+
+    With ``every_column``, streams arrive with all their columns, whether a view reads them or not.
+    """
+    planner = Planner(script, cells)
     best = min(planner.axes(), key=planner.cost)
-    return replace(assemble(script, best), why="" if best else planner.why_one_cell())
+    why = "" if best else planner.why_one_cell()
+    return replace(assemble(script, best, every_column=every_column), why=why)
 
 
 def legal_grids(script: Script, cells: int) -> Iterator[Grid]:
     """The grids that :func:`plan` weighs, one cell among them."""
-    return (assemble(script, axes) for axes in _Planner(script, cells).axes())
+    return (assemble(script, axes) for axes in Planner(script, cells).axes())
 
 
-def assemble(script: Script, axes: Axes) -> Grid:
+def assemble(script: Script, axes: Axes, *, every_column: bool = False) -> Grid:
     """The grid of some dimensions: copies, and the script over them."""
-    used = uses(script, list(_routes(script, axes)))
+    used = uses(script, list(routes_of(script, axes)))
+    if every_column:
+        static = {relation.name for relation in script.relations if relation.static}
+        used = [use if use.relation in static else replace(use, read=(True,) * len(use.read)) for use in used]
     made = copies(script, used, [share for _, share in axes])
-    local = _local(script, axes)
+    local = local_views(script, axes)
     return Grid(
         tuple(Dimension(share, spread.what) for spread, share in axes),
         tuple(made.values()),
@@ -57,14 +64,14 @@ def assemble(script: Script, axes: Axes) -> Grid:
     )
 
 
-def _routes(script: Script, axes: Axes) -> Iterable[tuple[Route, ...]]:
+def routes_of(script: Script, axes: Axes) -> Iterable[tuple[Route, ...]]:
     """Of every atom of the results, along every dimension."""
     if axes:
         return zip(*(spread.routes for spread, _ in axes), strict=True)
     return [() for result in script.results for q in result.reads for _ in atoms(q)]
 
 
-def _local(script: Script, axes: Axes) -> frozenset[str]:
+def local_views(script: Script, axes: Axes) -> frozenset[str]:
     """The views whose rows are whole in a cell; of an aggregate without groups every cell has one.
 
     Which rows are the first ones no cell knows alone.
@@ -88,7 +95,7 @@ def _repeats(script: Script, made: Iterable[Copy]) -> bool:
 
 
 @dataclass(frozen=True)
-class _Planner:
+class Planner:
     script: Script
     cells: int
 
@@ -124,11 +131,11 @@ class _Planner:
 
     def cost(self, axes: Axes) -> Cost:
         """The load of the busiest cell; then what travels, views to be summed, copies, dimensions."""
-        local = _local(self.script, axes)
+        local = local_views(self.script, axes)
         sending = {r.name for r in self.script.results if r.rows is not None} - local
         sent: dict[tuple[str, tuple[Route, ...]], bool] = {}
         readers = (m.result for m in self.monomials for _ in m.atoms)
-        for reader, atom, routes in zip(readers, self._atoms, _routes(self.script, axes), strict=True):
+        for reader, atom, routes in zip(readers, self._atoms, routes_of(self.script, axes), strict=True):
             key = atom, routes
             sent[key] = sent.get(key, False) or reader in sending
         load, travelling = Fraction(0), Fraction(0)
@@ -152,6 +159,10 @@ class _Planner:
             divided *= hashed_share(relation, route, share)
             copied *= share if isinstance(route, All) else 1
         return relation.rate / divided, relation.rate * copied
+
+    def busiest(self, name: str, routes: tuple[Route, ...], axes: Axes) -> Fraction:
+        """What the busiest cell gets of a relation's traffic."""
+        return self._share_of(name, routes, axes)[0]
 
     def why_one_cell(self) -> str:
         if self.cells < 2:

@@ -137,7 +137,12 @@ class Shell:
         database = self._database
         if not given:
             kinds = (("stream", database.streams), ("table", database.tables), ("view", database.views))
-            rows = [(kind, name, len(handle)) for kind, names in kinds for name, handle in names.items()]
+            unstored = {r.name for r in database.program.relations if not r.stored}
+            rows = [
+                (kind, name, "not stored" if name in unstored else len(handle))
+                for kind, names in kinds
+                for name, handle in names.items()
+            ]
             self._console.print(_table(("kind", "name", "rows"), rows))
             return
         (name,) = _exactly(given, 1, "\\d NAME")

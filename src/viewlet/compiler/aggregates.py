@@ -116,11 +116,13 @@ def only_tested(result: Result) -> frozenset[str]:
     orders = (*result.order, *(order for gather in result.gathers for order in gather.order))
     terms = [c.term for c in result.columns] + [o.term for o in orders] + [g.term for g in result.gathers]
     terms += [e.place for e in result.extremes if e.place is not None]
-    shown = frozenset[str]().union(*map(_shown, [*terms, *([] if result.having is None else [result.having])]))
+    shown = frozenset[str]().union(
+        *map(more_than_tested, [*terms, *([] if result.having is None else [result.having])])
+    )
     return frozenset(var for var, _ in result.lookups) - shown
 
 
-def _shown(term: Term) -> frozenset[str]:
+def more_than_tested(term: Term) -> frozenset[str]:
     """The variables of a term, but for those in tests v = 0."""
     match term:
         case Var(name):
@@ -128,7 +130,7 @@ def _shown(term: Term) -> frozenset[str]:
         case Op("=", (Var(), right)) if right == ZERO_TERM:
             return frozenset()
         case Op(_, args):
-            return frozenset[str]().union(*map(_shown, args))
+            return frozenset[str]().union(*map(more_than_tested, args))
     return frozenset()
 
 

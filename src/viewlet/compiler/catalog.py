@@ -23,12 +23,12 @@ class Catalog:
     pending: list[str] = field(default_factory=list)
     serves: dict[str, str] = field(default_factory=dict)  # view → the user's view it was first made for
 
-    def root(self, name: str, definition: Query, why: str) -> View:
-        """The view of a query the user asked for; another view's, if one is equal."""
+    def root(self, name: str, definition: Query, why: str, serving: str = "") -> View:
+        """The view of a query the user asked for, or of a part of it; another view's, if one is equal."""
         view = self._find(definition)
         if view is None:
             view = self._add(name, definition, why)
-            self.serves[view.name] = view.name
+            self.serves[view.name] = serving or view.name
         return view
 
     def view_of(self, definition: Query, serving: str, why: str) -> View:

@@ -32,6 +32,7 @@ from viewlet.algebra.query import (
     relations,
     rename,
     scale,
+    split_coefficient,
     sum_,
     union,
     variables,
@@ -41,6 +42,8 @@ from viewlet.algebra.terms import Var
 from viewlet.compiler.context import Context
 from viewlet.compiler.simplify import simplify
 from viewlet.program.trigger import Event
+
+MOST_VALUES = 6  # old and new values that an event may name: a nested aggregate over them is evaluated for each
 
 
 def delta(q: Query, e: Event) -> Query:
@@ -116,6 +119,7 @@ def delta_together(nested: list[Bind | Exists], e: Event) -> tuple[Query, list[Q
     for c in changes:
         widest = next((d for d in domains if implies(c.domain, d) and not implies(d, c.domain)), c.domain)
         groups.setdefault(widest, []).append(c)
+    groups = _readers_first(groups)
     sides = [(join(*(c.factor for c in group)), join(*(c.after(ONE) for c in group))) for group in groups.values()]
     terms = []
     for i, (domain, group) in enumerate(groups.items()):
@@ -123,6 +127,20 @@ def delta_together(nested: list[Bind | Exists], e: Event) -> tuple[Query, list[Q
         inside = union(join(*(c.after(domain) for c in group)), negate(sides[i][0]))
         terms.append(join(around, domain, inside))
     return join(same, *(new for _, new in sides)), terms
+
+
+def _readers_first(groups: dict[Query, list[_Change]]) -> dict[Query, list[_Change]]:
+    """An aggregate before those whose value it reads: where it changes they are old, and may be a map by that value."""
+
+    def reads(domain: Query, other: Query) -> bool:
+        return any(inputs(c.factor) & outputs(d.factor) for c in groups[domain] for d in groups[other])
+
+    waiting, done = list(groups), list[Query]()
+    while waiting:
+        first = next((d for d in waiting if not any(reads(o, d) for o in waiting if o is not d)), waiting[0])
+        waiting.remove(first)
+        done.append(first)
+    return {domain: groups[domain] for domain in done}
 
 
 @dataclass(frozen=True)
@@ -200,10 +218,27 @@ def _domain(q: Query, wanted: frozenset[str], e: Event) -> Query | None:
 
     It needs nothing from outside but the event's parameters, so that it can always be evaluated first.
     """
-    supports = [_support(b, frozenset(e.params)) for b in branches(q)]
+    params = frozenset(e.params)
+    supports = [support(b, params) for b in branches(q)]
     if any(s is None or not wanted <= outputs(s) for s in supports):
+        supports = [_values_named(b, wanted, params) for b in branches(q)[:MOST_VALUES]]
+    if any(s is None for s in supports) or len(supports) < len(branches(q)):
         return None
     return with_plain_locals(Exists(union(*(sum_(wanted, _given(s, e)) for s in supports if s is not None))))
+
+
+def _values_named(q: Query, wanted: frozenset[str], params: frozenset[str]) -> Query | None:
+    """(c := Q[@k]): where the values of a group are ``wanted``, those that the event's own group has and had."""
+    parts = _body(split_coefficient(q)[1])
+    around = support(join(*parts), params)
+    found = ONE if around is None else around
+    reached = params | outputs(found)
+    nested = [f for f in parts if isinstance(f, Bind) and relations(f) and f.var in wanted and inputs(f) <= reached]
+    values = join(*nested)
+    if not (wanted & outputs(found) - outputs(values) or inputs(values) - params):
+        found = ONE
+    named = join(found, values)
+    return named if nested and wanted <= outputs(named) else None
 
 
 def _given(q: Query, e: Event) -> Query:
@@ -223,19 +258,19 @@ def with_plain_locals(q: Query) -> Query:
     return rename(q, {v: f"_.{i}" for i, v in enumerate(order)})
 
 
-def _support(q: Query, params: frozenset[str]) -> Query | None:
+def support(q: Query, params: frozenset[str]) -> Query | None:
     """A query without negative multiplicities whose tuples include those of Q: only what is simple to evaluate."""
     match q:
         case Rel() | Delta():
             return Exists(q)
         case Join(parts):
-            kept = [s for s in (_support(p, params) for p in parts) if s is not None]
+            kept = [s for s in (support(p, params) for p in parts) if s is not None]
             while loose := [s for s in kept if not inputs(s) <= outputs(join(*kept)) | params]:
                 kept = [s for s in kept if s not in loose]  # what they need comes from outside, or was not kept
             return join(*kept) if kept else None
         case Sum(group, inner):
-            support = _support(inner, params)
-            return None if support is None or not group <= outputs(support) else sum_(group, support)
+            inside = support(inner, params)
+            return None if inside is None or not group <= outputs(inside) else sum_(group, inside)
         case Compare() | Exists() | Bind(_, Value()) if inputs(q) <= params or not isinstance(q, Exists):
             return q
         case _:

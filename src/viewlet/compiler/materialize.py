@@ -7,6 +7,7 @@ takes further becomes a view.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from viewlet.algebra.query import (
     Bind,
@@ -19,7 +20,6 @@ from viewlet.algebra.query import (
     Sum,
     Union,
     Value,
-    children,
     factors,
     inputs,
     join,
@@ -35,10 +35,10 @@ from viewlet.algebra.query import (
 from viewlet.algebra.rewrite import Rule, Trace, rule
 from viewlet.algebra.terms import Op, free
 from viewlet.compiler.context import Context
-from viewlet.compiler.delta import range_restriction
 from viewlet.compiler.padding import is_padded
+from viewlet.compiler.restriction import incremental
 from viewlet.compiler.simplify import locals_apart, simplify, without
-from viewlet.program.trigger import Event
+from viewlet.compiler.values import value_map
 
 Factors = tuple[Query, ...]
 NameView = Callable[[Query, Context], Query]
@@ -239,7 +239,8 @@ def _by_key(f: Query) -> bool:
 @rule("Figure 2 (4): 𝓜(Sum_{A;f}(σ_{θ(Q_N,B)} Q_O)) ⇒ Sum_{A;1}(σ_{θ(𝓜(Q_N),B)}(𝓜(Sum_{AB;f} Q_O)))")
 def nested_aggregates_and_decorrelation(q: Query, context: Context) -> Query | None:
     group, parts = monomial(q, context)
-    pulled = [f for f in parts if is_nested(f) and _must_decorrelate(f, parts, context)]
+    kept = value_map(group, parts, context)
+    pulled = [f for f in parts if is_nested(f) and f not in kept and _must_decorrelate(f, parts, context)]
     if not pulled:
         return None
     pulled = dependents(pulled, parts)
@@ -292,33 +293,7 @@ def _must_decorrelate(f: Query, parts: Factors, context: Context) -> bool:
     given = all_outputs(p for p in parts if p is not f)
     if not inputs(f) <= given:
         return True
-    return bool(all_outputs(outer) & context.bound) and not _incremental(f, context)
-
-
-def _incremental(f: Query, context: Context) -> bool:
-    """Whatever relation changes, a parameter of the update restricts where ``f`` changes."""
-    return all(restricted(f, probe(r)) for r in sorted(relations(f) - context.static))
-
-
-def probe(relation: str) -> Event:
-    """A bulk update, to ask about an event without its parameters: a restriction then mentions ΔR."""
-    return Event("Δ", relation, ())
-
-
-def restricted(f: Query, e: Event) -> bool:
-    """§5.1: the trigger arguments bind variables of the nested aggregate, so that only a part of it is aggregated."""
-    assert isinstance(f, (Bind, Exists))
-    restriction, _ = range_restriction(f.query, e)
-    return reads_update(restriction) or bool(all_inputs([restriction]) & frozenset(e.params))
-
-
-def must_reevaluate(q: Query, e: Event) -> bool:
-    """§5.1: the delta evaluates a nested aggregate twice; unless its range is restricted, re-evaluation is cheaper."""
-    if e.relation not in relations(q):
-        return False
-    if isinstance(q, (Bind, Exists)):
-        return not restricted(q, e)
-    return any(must_reevaluate(child, e) for child in children(q))
+    return bool(all_outputs(outer) & context.bound) and not incremental(f, context)
 
 
 @rule("Figure 2 (3): 𝓜(Sum_{A;f(BC)}(σ_{θ(BC)} Q)) ⇒ Sum_{A;f(BC)}(σ_{θ(BC)}(𝓜(Sum_{AB;1} Q)))")
@@ -351,18 +326,32 @@ FIGURE_2: tuple[Rule[Context], ...] = (
 
 def decide(q: Query, context: Context, name_view: NameView, trace: Trace | None = None) -> Query:
     """Apply Figure 2 to 𝓜(Q) to a fixpoint; ``name_view`` gives every 𝓜 that is left its view."""
+    return _decide(q, context, name_view, trace, {})
+
+
+def decide_inside(q: Query, context: Context, name_view: NameView, trace: Trace | None = None) -> Query:
+    """Decide every 𝓜 in Q."""
+    return _decide_inside(q, context, name_view, trace, {})
+
+
+Decided = dict[tuple[Query, frozenset[str]], Query]  # 𝓜(Q) where these are bound: n terms of a delta share most of them
+
+
+def _decide(q: Query, context: Context, name_view: NameView, trace: Trace | None, decided: Decided) -> Query:
     q = simplify(q, context, trace)
     for r in FIGURE_2:
         after = r.apply(q, context)
         if after is not None:
             if trace is not None and r is not leave_constants:
                 trace.record(r.name, r.source, f"M({q.text})", after.text)
-            return decide_inside(after, context, name_view, trace)
+            return _decide_inside(after, context, name_view, trace, decided)
     return name_view(q, context)
 
 
-def decide_inside(q: Query, context: Context, name_view: NameView, trace: Trace | None = None) -> Query:
-    """Decide every 𝓜 in Q."""
-    if isinstance(q, Materialize):
-        return decide(q.query, context.binding(q.bound), name_view, trace)
-    return map_children(q, lambda child: decide_inside(child, context, name_view, trace))
+def _decide_inside(q: Query, context: Context, name_view: NameView, trace: Trace | None, decided: Decided) -> Query:
+    if not isinstance(q, Materialize):
+        return map_children(q, lambda child: _decide_inside(child, context, name_view, trace, decided))
+    key = q.query, (context.bound | q.bound) & variables(q.query)
+    if key not in decided:
+        decided[key] = _decide(q.query, replace(context, bound=key[1]), name_view, trace, decided)
+    return decided[key]

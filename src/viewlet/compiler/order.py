@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from viewlet.algebra.query import Query, View, children
+from viewlet.algebra.query import Bind, Exists, Query, View, children
 from viewlet.program.trigger import MapDefinition, Statement
+
+
+def depth(q: Query) -> int:
+    """How many nested aggregates stand inside each other."""
+    return isinstance(q, (Bind, Exists)) + max(map(depth, children(q)), default=0)
 
 
 def views_read(q: Query, views: Mapping[str, MapDefinition]) -> frozenset[str]:
@@ -15,6 +20,10 @@ def views_read(q: Query, views: Mapping[str, MapDefinition]) -> frozenset[str]:
         fill = views[q.name].fill
         return frozenset({q.name}) | (views_read(fill, views) if fill is not None else frozenset())
     return frozenset().union(*(views_read(c, views) for c in children(q)))
+
+
+class CircularError(Exception):
+    """Maps that need each other, or ever more maps: no order of re-evaluations makes one from what is new."""
 
 
 Reading = tuple[Statement, frozenset[str]]  # a statement and the views that it reads
@@ -28,7 +37,8 @@ def order_statements(statements: Sequence[Statement], views: Mapping[str, MapDef
         ready = next((s for s in rest if not any(_before(t, s) for t in rest if t is not s)), None)
         if ready is None:
             blocking = next((i for i, (s, _) in enumerate(rest) if not s.reads_new and not s.buffered), None)
-            assert blocking is not None, f"re-evaluations that read each other: {', '.join(str(s) for s, _ in rest)}"
+            if blocking is None:
+                raise CircularError(", ".join(str(s) for s, _ in rest))
             statement, reads = rest[blocking]
             rest[blocking] = replace(statement, buffered=True), reads
             continue
@@ -41,6 +51,8 @@ def _reading(s: Statement, views: Mapping[str, MapDefinition]) -> Reading:
     """Maintaining a cache while one of its entries is filled would count the update twice: it reads what fills it."""
     fill = views[s.target.name].fill
     reads = views_read(s.expression, views) | (views_read(fill, views) if fill is not None else frozenset())
+    if s.op == ":=" and s.target.name in reads:
+        raise CircularError(str(s))
     return replace(s, buffered=not s.reads_new and s.target.name in reads), reads
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 from types import MappingProxyType
 from typing import TypedDict
@@ -17,10 +17,12 @@ from viewlet.algebra.query import (
     Rel,
     Sum,
     Union,
+    View,
     factors,
     inputs,
     join,
     outputs,
+    relations,
     sum_,
     union,
 )
@@ -30,8 +32,9 @@ from viewlet.algebra.verify import verify
 from viewlet.compiler.aggregates import SUMS_OF_GROUPS, as_count, only_tested, shows_all
 from viewlet.compiler.catalog import Catalog
 from viewlet.compiler.context import Context
+from viewlet.compiler.finish import apart, may_multiply, only_where, rows_apart, with_maps
 from viewlet.compiler.narrow import narrow
-from viewlet.compiler.order import order_statements
+from viewlet.compiler.order import CircularError, depth, order_statements
 from viewlet.compiler.reuse import Reuse
 from viewlet.compiler.search import cheapest_choices, total_cost
 from viewlet.compiler.simplify import simplify
@@ -54,6 +57,18 @@ class RelationStatistics(TypedDict, total=False):
 
 
 Statistics = Mapping[str, RelationStatistics]
+MORE_LEVELS = 4  # of nesting, that a map may have beyond those of the views; one by values has some
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a compilation is told beside the views and the strategy; see :class:`Compilation`."""
+
+    ordered: bool
+    counted: bool
+    by_value: bool = True
+
+
 WHOLE_PROGRAMS = (OPTIMIZED, CLASSICAL)  # beside what the search puts together view by view
 
 
@@ -91,12 +106,19 @@ def _informed(relation: Relation, statistics: Statistics) -> Relation:
 def _compile(
     schema: tuple[Relation, ...], results: tuple[Result, ...], name: str, ordered: bool, counted: bool
 ) -> Program:
-    strategy = strategy_named(name)
+    try:
+        return _planned(schema, results, strategy_named(name), Start(ordered, counted))
+    except CircularError:  # maps that are kept by the values of groups may be each other's source, or go on for ever
+        return _planned(schema, results, strategy_named(name), Start(ordered, counted, by_value=False))
+
+
+def _planned(schema: tuple[Relation, ...], results: tuple[Result, ...], strategy: Strategy, start: Start) -> Program:
     if not strategy.search:
-        return _compiled(schema, results, strategy, {}, ordered, counted)
-    scratch, _ = _start(schema, results, strategy, {}, ordered, counted)
-    searched = _compiled(schema, results, strategy, cheapest_choices(scratch), ordered, counted)
-    others = (_compiled(schema, results, replace(other, name=name), {}, ordered, counted) for other in WHOLE_PROGRAMS)
+        return _compiled(schema, results, strategy, {}, start)
+    plain = replace(start, by_value=False)  # the search would go into every map by values that no program needs
+    scratch, _ = _start(schema, results, strategy, {}, plain)
+    searched = _compiled(schema, results, strategy, cheapest_choices(scratch), plain)
+    others = (_compiled(schema, results, replace(s, name=strategy.name), {}, start) for s in WHOLE_PROGRAMS)
     return min((searched, *others), key=lambda program: program.statistics["total"])
 
 
@@ -105,10 +127,9 @@ def _compiled(
     results: tuple[Result, ...],
     strategy: Strategy,
     choices: Mapping[tuple[str, str], Choice],
-    ordered: bool,
-    counted: bool,
+    start: Start,
 ) -> Program:
-    compilation, roots = _start(schema, results, strategy, choices, ordered, counted)
+    compilation, roots = _start(schema, results, strategy, choices, start)
     compilation.run()
     compilation.trace.normal_forms.clear()
     program = Program(
@@ -117,7 +138,7 @@ def _compiled(
         _triggers(compilation),
         roots,
         strategy.name,
-        ordered=ordered,
+        ordered=start.ordered,
         trace=compilation.trace,
     )
     verify_program(program)
@@ -149,16 +170,20 @@ def _start(
     results: tuple[Result, ...],
     strategy: Strategy,
     choices: Mapping[tuple[str, str], Choice],
-    ordered: bool,
-    counted: bool,
+    start: Start,
 ) -> tuple[Compilation, tuple[Result, ...]]:
     catalog = Catalog(reserved=frozenset(r.name for r in schema))
-    compilation = Compilation(schema, strategy, catalog, choices=choices, ordered=ordered, counted=counted)
-    return compilation, tuple(_root(compilation, r) for r in results)
+    compilation = Compilation(schema, strategy, catalog, choices=choices, **vars(start))
+    roots = tuple(_root(compilation, r) for r in results)
+    compilation.deepest = max((depth(view.definition) for view in catalog.views.values()), default=0) + MORE_LEVELS
+    return compilation, roots
 
 
 def _root(compilation: Compilation, result: Result) -> Result:
     """The result with its definitions replaced by reads of views."""
+    finished = _finished_when_read(compilation, result)
+    if finished is not None:
+        return finished
     wide = is_wide(result, compilation.static)
     tested = only_tested(result) if compilation.counted else frozenset[str]()
 
@@ -202,6 +227,37 @@ def _root(compilation: Compilation, result: Result) -> Result:
     why = f"how many rows a subquery of {result.name} has that is used as a value"
     single = tuple(root(f"{result.name}_single", q, why) for q in result.single)
     return replace(result, rows=rows, lookups=lookups, extremes=extremes, gathers=gathers, single=single)
+
+
+def _finished_when_read(compilation: Compilation, result: Result) -> Result | None:
+    """The result over maps that its readers multiply; None where one of its numbers is no product."""
+    unfit = not compilation.counted or not may_multiply(result) or is_wide(result, compilation.static)
+    if unfit or any(inputs(q) for _, q in result.lookups):
+        return None
+    context = Context(static=compilation.static, strategy=compilation.strategy, counted=True)
+    tested = only_tested(result)
+    compilation.trace.place = result.name
+    lookups = {var: apart(_defined(compilation, q, var in tested), context) for var, q in result.lookups}
+    rows = None if result.rows is None else _defined(compilation, result.rows, result.distinct)
+    split = None if rows is None or not result.distinct else rows_apart(rows, context)
+    if None in lookups.values() or rows == ZERO or (split is None and not lookups):
+        return None
+
+    def factor(name: str, q: Query) -> View:
+        verify(q, "definition", where=name)
+        why = f"a factor of {name}, which readers multiply"
+        return compilation.catalog.root("_".join([name, *sorted(relations(q))]), q, why, result.name)
+
+    def read(var: str, parts: Query) -> Query:
+        compilation.trace.record("finished_when_read", "Figure 2 (1) at the root", var, parts.text)
+        return with_maps(parts, partial(factor, f"{result.name}_{var}"))
+
+    keys, others = (rows, []) if split is None else split
+    view = None if keys is None else compilation.catalog.root(result.name, keys, f"the rows of {result.name}")
+    compilation.catalog.serves.setdefault(result.name, result.name)
+    named = tuple((var, read(var, parts)) for var, parts in lookups.items() if parts is not None)
+    compiled = replace(result, rows=view, lookups=named)
+    return only_where(compiled, [with_maps(q, partial(factor, result.name)) for q in others])
 
 
 def _defined(compilation: Compilation, q: Query, tested: bool) -> Query:

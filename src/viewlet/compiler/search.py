@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 
-from viewlet.algebra.query import Query, View
+from viewlet.algebra.query import Query, View, atoms
 from viewlet.compiler.cost import CostModel, width
 from viewlet.compiler.order import views_read
 from viewlet.compiler.sizes import Estimator
@@ -114,7 +114,8 @@ def total_cost(program: Program, cache_domains: Mapping[str, float]) -> dict[str
         for s in t.statements
     )
     streams = [r for r in program.relations if not r.static]
-    reads = [q for r in program.results for q in (r.rows, *(q for _, q in r.lookups)) if isinstance(q, View)]
+    read = (q for r in program.results for q in (r.rows, *(q for _, q in r.lookups)) if q is not None)
+    reads = list(dict.fromkeys(a for q in read for a in atoms(q) if isinstance(a, View)))
     ends = [r.rows for r in program.results for _ in r.extremes]  # each row looks at the end of one slice
     touched = sum(sizes.size(q, frozenset()) * width(q.outputs) for q in reads)
     touched += sum(1.0 if rows is None else sizes.size(rows, frozenset()) for rows in ends)

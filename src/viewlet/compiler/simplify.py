@@ -37,6 +37,7 @@ from viewlet.algebra.remembered import remembered
 from viewlet.algebra.rewrite import Rule, Trace, rewrite, rule
 from viewlet.algebra.terms import COMPARISONS, NULL, ONE_TERM, TRUE, ZERO_TERM, Const, Op, Term, Var, free, op
 from viewlet.compiler.context import Context
+from viewlet.compiler.normal_forms import NormalForms
 from viewlet.compiler.padding import is_padded, stay_whole
 
 Computed = tuple[str, Term, Bind]  # x, t and the binding x := t
@@ -443,5 +444,5 @@ SIMPLIFICATIONS: tuple[Rule[Context], ...] = (
 
 def simplify(q: Query, context: Context, trace: Trace | None = None) -> Query:
     """The normal form of Q where ``context.bound`` have values."""
-    memo = {} if trace is None else trace.normal_forms.setdefault(context.bound, {})
+    memo = NormalForms(context.bound, {} if trace is None else trace.normal_forms)
     return rewrite(q, SIMPLIFICATIONS, context, trace, memo)

@@ -14,6 +14,7 @@ from viewlet.algebra.query import (
     Join,
     Query,
     Rel,
+    Sum,
     Value,
     View,
     atoms,
@@ -37,12 +38,17 @@ from viewlet.compiler.catalog import Catalog
 from viewlet.compiler.context import Context
 from viewlet.compiler.delta import delta
 from viewlet.compiler.factorize import factorize
-from viewlet.compiler.materialize import decide, is_running, must_reevaluate
+from viewlet.compiler.gaps import delta_of_gaps, side_by_side
+from viewlet.compiler.materialize import decide, decide_inside, is_running
+from viewlet.compiler.order import CircularError, depth
+from viewlet.compiler.refresh import groups_that_change
+from viewlet.compiler.restriction import must_reevaluate
 from viewlet.compiler.simplify import simplify
 from viewlet.compiler.sizes import Estimator
 from viewlet.compiler.strategy import OPTIMIZED, Choice, Strategy
+from viewlet.compiler.ticks import delta_of_tick
 from viewlet.program.trigger import Event, MapDefinition, Statement
-from viewlet.schema import Relation
+from viewlet.schema import CLOCK, Relation
 
 
 @dataclass
@@ -59,6 +65,8 @@ class Compilation:
     ordered: bool = True  # the engines have ordered access paths
     counted: bool = False  # relations are tables: no row is there less than 0 times
     wide: set[str] = field(default_factory=set)  # roots of views that would need too many maps
+    by_value: bool = True  # maps may be kept by the values of groups
+    deepest: int = 0  # how deep the nested aggregates of a map may be: those by values need not come to an end
 
     @property
     def static(self) -> frozenset[str]:
@@ -112,40 +120,69 @@ class Compilation:
         return self.chosen_statement(view, event, choice)
 
     def chosen_statement(self, view: MapDefinition, event: Event, choice: Choice) -> Statement | None:
+        if self.by_value and depth(view.definition) > self.deepest:
+            raise CircularError(view.definition.text)
         wide = self.catalog.serves[view.name] in self.wide
         params = frozenset(event.params)
-        context = Context(params, event, self.static, choice.strategy, self.ordered, self.counted, wide)
+        context = Context(params, event, self.static, choice.strategy, self.ordered, self.counted, wide, self.by_value)
         recompute = choice.reevaluate
+        split = self.split_gaps(view, event)
+        moved = delta_of_tick(view.definition, event) if event.relation == CLOCK.name and self.ordered else None
         if recompute is None:
             always = choice.strategy.depth == "base tables, re-evaluate" and not isinstance(view.definition, Rel)
-            recompute = always or must_reevaluate(view.definition, event)
-        if recompute:
-            return self.reevaluation(view, context)
-        statement = self.increment(view, context)
+            known = split is not None or moved is not None
+            recompute = always or (not known and must_reevaluate(view.definition, event))
+        if recompute or (split is not None and event.kind == "Δ"):
+            return self.reevaluation(view, context, apart=split is not None)
+        if moved is not None:
+            return self.increment(view, context, moved, apart=True)
+        if split is not None:
+            return self.increment(view, context, split)
+        if choice.strategy.depth == "recursive" and not choice.strategy.caches and not view.inputs:
+            groups = groups_that_change(view.definition, event)
+            if groups is not None and (refreshed := self.refreshed(view, context, groups)) is not None:
+                return refreshed
+        statement = self.increment(view, context, delta(view.definition, event))
         in_order = self.ordered and not choice.strategy.caches and runs_by_the_row(view.definition, event)
         if statement is None or not in_order or statement.target == view.read:
             return statement
         return self.refreshed_groups(view, context, statement.target)
 
-    def increment(self, view: MapDefinition, context: Context) -> Statement | None:
-        """Q += ΔQ"""
+    def split_gaps(self, view: MapDefinition, event: Event) -> Query | None:
+        """ΔQ of one row in a gap that Q tests; not None for a bulk update that may split such a gap several times."""
+        row = Event("+", event.relation, self.relation(event.relation).params) if event.kind == "Δ" else event
+        return delta_of_gaps(view.definition, row) if self.counted else None
+
+    def increment(self, view: MapDefinition, context: Context, change: Query, apart: bool = False) -> Statement | None:
+        """Q += ΔQ; ``apart``: its terms differ in the ranges that they read, and stay as they are"""
         event, context = context.event, context.binding(frozenset(view.inputs))
         assert event is not None
-        change = simplify(delta(view.definition, event), context, self.trace)
+        change = simplify(change, context, self.trace)
         if change == ZERO:
             return None
         verify(change, "delta", bound=context.bound, where=self.trace.place)
         self.trace.deltas[self.trace.place] = change
         if nested_changes(view.definition, event):
             self.trace.record("increment", "§5.1, rule (4) I", view.definition.text, change.text)
-        expression = factorize(self.decision(change, context, view), context, self.trace)
+        expression = self.decision(change, context, view)
+        if not apart:
+            expression = factorize(expression, context, self.trace)
         return aim(view, expression, context) if expression != ZERO else None
 
-    def reevaluation(self, view: MapDefinition, context: Context) -> Statement | None:
-        """Q := Q, over views that the trigger has refreshed already; None where Q is empty whatever happens"""
+    def reevaluation(self, view: MapDefinition, context: Context, apart: bool = False) -> Statement | None:
+        """Q := Q, over views that the trigger has refreshed already; None where Q is empty whatever happens
+
+        ``apart``: no view is kept for a join of two relations of Q.
+        """
         self.trace.record("reevaluate", "§5.1, rule (4) R", view.definition.text, view.definition.text)
-        context = replace(context, bound=frozenset(view.inputs))
-        expression = factorize(self.decision(view.definition, context, view), context, self.trace)
+        assert context.event is not None
+        by_value = context.by_value and must_reevaluate(view.definition, context.event)
+        context = replace(context, bound=frozenset(view.inputs), by_value=by_value)
+        decided = self.decision(view.definition, context, view, apart)
+        if any(atom.name == view.name for atom in atoms(decided)):  # kept by the values of groups, it is its own source
+            context = replace(context, by_value=False)
+            decided = self.decision(view.definition, context, view, apart)
+        expression = factorize(decided, context, self.trace)
         return Statement(view.read, ":=", expression) if expression != ZERO else None
 
     def refreshed_groups(self, view: MapDefinition, context: Context, target: View) -> Statement:
@@ -154,18 +191,37 @@ class Compilation:
         given = {v: Var(p) for v, p in zip(view.outputs, target.outputs, strict=True) if v != p}
         definition = substitute(view.definition, given)
         self.trace.record("reevaluate_groups", "§5.1, rule (4) R", view.definition.text, definition.text)
-        context = replace(context, bound=frozenset(context.event.params) if context.event else frozenset())
+        assert context.event is not None
+        context = replace(context, bound=frozenset(context.event.params), by_value=False)
         expression = factorize(self.decision(definition, context, view), context, self.trace)
         return Statement(target, "+=", union(expression, negate(target)), late=True)
 
+    def refreshed(self, view: MapDefinition, context: Context, groups: Query) -> Statement | None:
+        """Q[k] += D[k] ⋈ (Q'[k] − Q[k]): the groups in which the event may change something; None if Q' needs Q"""
+        context = replace(context, by_value=False)
+        definition = sum_(view.outputs, join(groups, *factors(body(view.definition))))
+        self.trace.record("reevaluate_groups", "§5.1, rule (4) R", view.definition.text, definition.text)
+        after = self.decision(definition, context, view)
+        if any(a.name == view.name for a in atoms(after)):
+            return None
+        before = join(self.decision(groups, context, view), view.read)
+        expression = factorize(union(after, negate(before)), context, self.trace)
+        return replace(aim(view, expression, context), late=True)
+
     # -- where reads go ------------------------------------------------------------------------------------------------
 
-    def decision(self, q: Query, context: Context, serving: MapDefinition) -> Query:
+    def decision(self, q: Query, context: Context, serving: MapDefinition, apart: bool = False) -> Query:
         """⟨Q', M⃗_Q⟩: Q over views."""
         if context.strategy.depth != "recursive":
             return self.over_base_tables(q)
         why = f"read to refresh {serving.name} when {context.event.relation} changes" if context.event else ""
-        return decide(q, context, lambda inner, c: self.name_view(inner, c, serving.name, why), self.trace)
+
+        def name_view(inner: Query, c: Context) -> Query:
+            return self.name_view(inner, c, serving.name, why)
+
+        if apart:
+            return decide_inside(side_by_side(q), context, name_view, self.trace)
+        return decide(q, context, name_view, self.trace)
 
     def over_base_tables(self, q: Query) -> Query:
         """Q with every relation read from a view that is the relation itself."""
@@ -221,6 +277,10 @@ class Compilation:
 
 
 # -- small facts about definitions and statements ----------------------------------------------------------------------
+
+
+def body(q: Query) -> Query:
+    return q.query if isinstance(q, Sum) else q
 
 
 def nested_changes(q: Query, event: Event) -> bool:

@@ -6,7 +6,7 @@ versions, so nobody who asks for one can mistake the other for it, and only the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,7 +45,8 @@ START = Version()  # of a cell that nothing was applied to
 class Log:
     """One micro-batch of a cell: its events, what they changed in each view that the cell publishes, and what it took.
 
-    ``seconds`` are the engine's: to replay the log takes about as long. Manifests of earlier versions do not say.
+    ``seconds`` are the engine's: to replay the log takes about as long. Manifests of earlier versions do not say. A
+    *merged* log is one file in place of several logs: it has the batches from ``first`` to ``batch``.
     """
 
     batch: int
@@ -54,13 +55,28 @@ class Log:
     changes: Mapping[str, File]
     rows: int
     seconds: float = 0.0
+    first: int | None = None
 
     @property
     def version(self) -> Version:
         return Version(self.batch, self.id)
 
+    @property
+    def start(self) -> int:
+        """The first of its batches."""
+        return self.batch if self.first is None else self.first
+
+    @property
+    def is_merged(self) -> bool:
+        return self.first is not None
+
+    @property
+    def bytes(self) -> int:
+        return sum(file.bytes for file in (self.file, *self.changes.values()))
+
     def to_json(self) -> Json:
-        return {
+        merged = {} if self.first is None else {"first": self.first}
+        return merged | {
             "batch": self.batch,
             "id": self.id,
             "file": self.file.to_json(),
@@ -72,25 +88,41 @@ class Log:
     @staticmethod
     def from_json(data: Json) -> Log:
         file, changes = File.from_json(data["file"]), _files_from_json(data["changes"])
-        return Log(data["batch"], data["id"], file, changes, data["rows"], data.get("seconds", 0.0))
+        return Log(data["batch"], data["id"], file, changes, data["rows"], data.get("seconds", 0.0), data.get("first"))
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A cell's whole state at a version, and all rows of each view that it publishes."""
+    """A cell's whole state at a version, and all rows of each view that it publishes.
+
+    ``rows`` has the rows of its tables, as a log. Snapshots of earlier versions of viewlet have none.
+    """
 
     version: Version
     file: File
     bases: Mapping[str, File]
+    rows: File | None = None
+
+    @property
+    def bytes(self) -> int:
+        return sum(file.bytes for file in self.files())
+
+    def files(self) -> Iterator[File]:
+        yield self.file
+        yield from self.bases.values()
+        if self.rows is not None:
+            yield self.rows
 
     def to_json(self) -> Json:
         version = [self.version.batch, self.version.log]
-        return {"version": version, "file": self.file.to_json(), "bases": _files_to_json(self.bases)}
+        rows = {} if self.rows is None else {"rows": self.rows.to_json()}
+        return {"version": version, "file": self.file.to_json(), "bases": _files_to_json(self.bases), **rows}
 
     @staticmethod
     def from_json(data: Json) -> Snapshot:
-        bases = _files_from_json(data["bases"])
-        return Snapshot(Version(*data["version"]), File.from_json(data["file"]), bases)
+        bases, rows = _files_from_json(data["bases"]), data.get("rows")
+        version, file = Version(*data["version"]), File.from_json(data["file"])
+        return Snapshot(version, file, bases, None if rows is None else File.from_json(rows))
 
 
 def snapshot_stem(cell: str, version: Version) -> str:
@@ -123,18 +155,28 @@ class Chain:
     def base(self) -> Snapshot | None:
         return self.snapshots[-1] if self.snapshots else None
 
-    def followed(self, log: Log, snapshot: Snapshot | None = None) -> Chain:
+    def followed(self, log: Log, snapshot: Snapshot | None = None, merged: Log | None = None) -> Chain:
         """The chain after one more batch.
 
         A snapshot is left out if its version is not on the chain (a loser's), or if it is no newer than another (made
-        by a cell that was given up meanwhile).
+        by a cell that was given up meanwhile). So is a merged log.
         """
-        logs = (*self.logs, log)
+        logs = (*(self.logs if merged is None else self._with(merged)), log)
         if snapshot is None or all(snapshot.version != known.version for known in Chain(self.snapshots, logs).recent):
             return Chain(self.snapshots, logs)
         snapshots = (*self.snapshots, snapshot)[-KEPT_SNAPSHOTS:]
         whole = Chain(snapshots, logs)
         return Chain(snapshots, whole.after(snapshots[0]) if len(snapshots) == KEPT_SNAPSHOTS else logs)
+
+    def _with(self, merged: Log) -> tuple[Log, ...]:
+        """A merged log in place of the newest logs that it was made of; none of those is older than a snapshot."""
+        first = merged.first
+        assert first is not None, "a log of one batch is no merged one"
+        within = [log for log in self.recent if first <= log.batch <= merged.batch]
+        if not within or within[0].start != first or within[-1].version != merged.version:
+            return self.logs
+        at = self.logs.index(within[0])
+        return (*self.logs[:at], merged, *self.logs[at + len(within) :])
 
     def after(self, snapshot: Snapshot | None) -> tuple[Log, ...]:
         """The logs that lead from a snapshot (None: from nothing) to the chain's version."""
@@ -152,8 +194,7 @@ class Chain:
 
     def files(self) -> Iterator[File]:
         for snapshot in self.snapshots:
-            yield snapshot.file
-            yield from snapshot.bases.values()
+            yield from snapshot.files()
         for log in self.logs:
             yield log.file
             yield from log.changes.values()
@@ -186,7 +227,9 @@ class Address:
 class Manifest:
     """What counts of all files once ``batch`` is done.
 
-    ``noted`` is what Spark noted of the rows that its sources gave to it, and ``offsets`` the digest of that.
+    ``noted`` is what Spark noted of the rows that its sources gave to it, and ``offsets`` the digest of that. ``job``
+    says whose state it is, once that has changed. ``told`` are the changes of views in a batch that changed it: its
+    cells are new, and their own changes are all rows.
     """
 
     batch: int
@@ -196,9 +239,13 @@ class Manifest:
     progress: Mapping[str, Any] = field(default_factory=dict)
     run: str = ""  # whose cells are at the addresses
     noted: str = ""  # manifests of earlier versions do not say
+    job: str = ""
+    told: Mapping[str, Sequence[str]] | None = None
 
     def changes(self) -> dict[str, list[str]]:
         """View ↦ the files that say what this batch changed in it."""
+        if self.told is not None:
+            return {view: list(paths) for view, paths in self.told.items()}
         paths: dict[str, list[str]] = {}
         for chain in self.cells.values():
             for log in chain.logs[-1:]:
@@ -208,7 +255,8 @@ class Manifest:
 
     def files(self) -> frozenset[str]:
         """The paths of all that the state after this batch follows from."""
-        return frozenset(file.path for chain in self.cells.values() for file in chain.files())
+        own = frozenset(file.path for chain in self.cells.values() for file in chain.files())
+        return own.union(*(self.told or {}).values())
 
     def to_json(self) -> Json:
         return {
@@ -219,14 +267,16 @@ class Manifest:
             "progress": dict(self.progress),
             "run": self.run,
             "noted": self.noted,
+            "job": self.job,
+            "told": self.told,
         }
 
     @staticmethod
     def from_json(data: Json) -> Manifest:
         cells = {name: Chain.from_json(chain) for name, chain in data["cells"].items()}
         addresses = {name: Address.from_json(address) for name, address in data["addresses"].items()}
-        noted = data.get("noted", "")
-        return Manifest(data["batch"], data["offsets"], cells, addresses, data["progress"], data["run"], noted)
+        later = data.get("noted", ""), data.get("job", ""), data.get("told")
+        return Manifest(data["batch"], data["offsets"], cells, addresses, data["progress"], data["run"], *later)
 
 
 def _files_to_json(files: Mapping[str, File]) -> dict[str, list[Any]]:

@@ -25,6 +25,7 @@ class Step:
     offsets: str
     logs: Mapping[str, Log]
     snapshots: Mapping[str, Snapshot]
+    merged: Mapping[str, Log]
     addresses: Mapping[str, Address]
     progress: Mapping[str, Any]
     run: str
@@ -33,7 +34,7 @@ class Step:
     def applied(self, before: Manifest) -> Manifest:
         """The manifest after this batch."""
         grown = {
-            name: before.cells.get(name, Chain()).followed(log, self.snapshots.get(name))
+            name: before.cells.get(name, Chain()).followed(log, self.snapshots.get(name), self.merged.get(name))
             for name, log in self.logs.items()
         }
         progress = dict(self.progress)
@@ -47,14 +48,15 @@ class Step:
             progress,
             self.run,
             self.noted,
+            before.job,
         )
 
     def files(self) -> Iterator[File]:
         """All that this manifest names and the one before it does not."""
-        for log in self.logs.values():
+        for log in (*self.logs.values(), *self.merged.values()):
             yield from (log.file, *log.changes.values())
         for snapshot in self.snapshots.values():
-            yield from (snapshot.file, *snapshot.bases.values())
+            yield from snapshot.files()
 
     def to_json(self) -> Json:
         return {
@@ -64,6 +66,7 @@ class Step:
             "offsets": self.offsets,
             "logs": {name: log.to_json() for name, log in self.logs.items()},
             "snapshots": {name: snapshot.to_json() for name, snapshot in self.snapshots.items()},
+            "merged": {name: log.to_json() for name, log in self.merged.items()},
             "addresses": {name: address.to_json() for name, address in self.addresses.items()},
             "progress": dict(self.progress),
             "run": self.run,
@@ -79,6 +82,7 @@ class Step:
             data["offsets"],
             {name: Log.from_json(log) for name, log in data["logs"].items()},
             {name: Snapshot.from_json(snapshot) for name, snapshot in data["snapshots"].items()},
+            {name: Log.from_json(log) for name, log in data.get("merged", {}).items()},
             {name: Address.from_json(address) for name, address in data["addresses"].items()},
             data["progress"],
             data["run"],
@@ -91,7 +95,7 @@ def step_between(before: Manifest, after: Manifest, base: int, digest: str) -> S
 
     A cell that had no rows has the very same chain in both, so it costs a look.
     """
-    if after.batch != before.batch + 1 or after.run != before.run:
+    if after.batch != before.batch + 1 or (after.run, after.job) != (before.run, before.job) or after.told:
         return None
     if not all(old.keys() <= new.keys() for old, new in _mappings(before, after)):
         return None
@@ -106,6 +110,7 @@ def step_between(before: Manifest, after: Manifest, base: int, digest: str) -> S
         after.offsets,
         {name: chain.logs[-1] for name, chain in changed.items()},
         {name: s for name, chain in changed.items() if (s := _new_snapshot(chain, before.cells.get(name)))},
+        {name: log for name, chain in changed.items() if (log := _new_merged(chain, before.cells.get(name)))},
         addresses,
         _new_progress(before.progress, after.progress),
         after.run,
@@ -121,12 +126,18 @@ def _mappings(before: Manifest, after: Manifest) -> Iterator[tuple[Mapping[str, 
 
 
 def _follows(after: Chain, before: Chain) -> bool:
-    return before.followed(after.logs[-1], _new_snapshot(after, before)) == after
+    return before.followed(after.logs[-1], _new_snapshot(after, before), _new_merged(after, before)) == after
 
 
 def _new_snapshot(after: Chain, before: Chain | None) -> Snapshot | None:
     known = before.base if before is not None else None
     return after.base if after.base != known else None
+
+
+def _new_merged(after: Chain, before: Chain | None) -> Log | None:
+    """The newest merged log, where it is another one than before."""
+    now, known = ([log for log in chain.logs if log.is_merged] for chain in (after, before or Chain()))
+    return now[-1] if now and now[-1] not in known else None
 
 
 def _new_progress(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,8 +149,8 @@ def _new_progress(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[s
 
 
 def dropped(before: Chain, after: Chain) -> list[str]:
-    """The files that a chain needs no more after one more batch: none, but where it has a new snapshot."""
-    if after.snapshots == before.snapshots:
+    """The files that a chain needs no more after one more batch: none, but for a new snapshot or a merged log."""
+    if after.snapshots == before.snapshots and len(after.logs) == len(before.logs) + 1:
         return []
     kept = {file.path for file in after.files()}
     return [file.path for file in before.files() if file.path not in kept]

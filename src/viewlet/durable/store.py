@@ -1,8 +1,8 @@
 """Durable files of a query: written whole or not at all, and checked when they are read again.
 
-Whatever pyarrow or fsspec can reach serves. A file is written under a hidden name and renamed, on local disks once it
-is forced to the disk; an object store shows an object only when its upload is complete. Paths are relative to the
-store's root.
+Whatever pyarrow, fsspec or Spark's own Java can reach serves. A file is written under a hidden name and renamed, on
+local disks once it is forced to the disk; an object store shows an object only when its upload is complete. Paths are
+relative to the store's root.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -25,14 +24,13 @@ from pyarrow import fs
 
 from viewlet.durable import disk
 from viewlet.durable.chain import File
+from viewlet.durable.places import file_system, is_object_store, replaces
 from viewlet.errors import CorruptError, Error
 
 DIGEST = hashlib.sha256
 DIGEST_LENGTH = 32  # hexadecimal digits; against accidents, not against a person who may write to the store
 BLOCK = 1 << 22
-OBJECT_STORES = ("s3", "gcs", "abfs")  # of pyarrow's
 PATIENCE = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)  # seconds between looks at a file that is not whole yet
-SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:")  # one letter is a drive of Windows
 
 A = TypeVar("A")
 
@@ -70,7 +68,7 @@ class Store:
         file = _file(path, data)
         if self.is_local:
             disk.write(Path(self._root, path), data)
-        elif self._files.type_name in OBJECT_STORES:
+        elif is_object_store(self._files):
             self._upload(path, [data])
         else:
             self._upload_and_move(file, data)
@@ -124,11 +122,12 @@ class Store:
                 out.write(block)
 
     def _upload_and_move(self, file: File, data: Any) -> None:
-        """HDFS does not rename onto a file, and through WebHDFS says so to nobody: what is there goes first."""
+        """Through WebHDFS, HDFS does not rename onto a file, and says so to nobody: what is there goes first."""
         directory, _, name = file.path.rpartition("/")
         draft = f"{directory}/.{name}.{uuid.uuid4().hex}".removeprefix("/")
         self._upload(draft, [data])
-        self.delete([file.path])
+        if not replaces(self._files):
+            self.delete([file.path])
         self._files.move(f"{self._root}/{draft}", f"{self._root}/{file.path}")
         if not self.has(file):
             raise Error(
@@ -231,35 +230,3 @@ def _difference(size: int, file: File) -> str:
     if size != file.bytes:
         return f"{size} bytes, of {file.bytes}"
     return "its checksum differs"
-
-
-def file_system(uri: str) -> tuple[fs.FileSystem, str]:
-    if local := re.fullmatch(r"file:/+(.*)", uri):  # file:/a and file:///a are the same to Hadoop
-        return fs.LocalFileSystem(), f"/{local[1]}"
-    if not SCHEME.match(uri):
-        return fs.LocalFileSystem(), absolute(uri)
-    try:
-        system: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(uri)
-        return system
-    except pa.ArrowInvalid as unknown:
-        return _fsspec(uri, unknown)
-
-
-def absolute(path: str) -> str:
-    """A path without a scheme is one of the local file system, and must mean the same in every process."""
-    return path if SCHEME.match(path) else os.path.abspath(path)
-
-
-def _fsspec(uri: str, unknown: Exception) -> tuple[fs.FileSystem, str]:
-    if "://" not in uri:  # fsspec would take it for a local path
-        scheme, _, path = uri.partition(":")
-        raise Error(
-            f"no file system for {uri}: write {scheme}://… if there is one of that name, the path where it is mounted "
-            f"(as /{scheme}{path}) if it is, or ./{uri} for a local directory"
-        )
-    try:
-        files, path = import_module("fsspec.core").url_to_fs(uri)
-    except (ImportError, ValueError) as error:
-        hint = "pyarrow does not know it, and fsspec is needed for others: pip install fsspec and what its scheme needs"
-        raise Error(f"no file system for {uri} ({unknown}; {error}); {hint}") from error
-    return fs.PyFileSystem(fs.FSSpecHandler(files)), path

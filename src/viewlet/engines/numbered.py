@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cmp_to_key, partial
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any
 
 from viewlet.algebra.evaluate import Env, Key
 from viewlet.algebra.terms import Scalar, evaluate_term
-from viewlet.engines.ordering import Weighed, after, compared, one_nan
+from viewlet.engines.ordering import Ranked, Weighed, after, compared, one_nan
 from viewlet.program.trigger import RowWindow
 
 Values = Sequence[Scalar]
+Pieces = list[tuple[int, int]]  # from which row on, and before which; in order, none empty
 
 
 def numbered(windows: Sequence[RowWindow], rows: Iterable[Weighed]) -> Iterator[Weighed]:
@@ -33,96 +35,146 @@ def _fill(window: RowWindow, partition: list[Env]) -> None:
     ranked.sort(key=cmp_to_key(partial(compared, window.order)))
     rows = [env for _, _, env in ranked]
     arguments = [[evaluate_term(term, env) for env in rows] for term in window.arguments]
-    for env, value in zip(rows, _FUNCTIONS[window.function](window, len(rows), arguments), strict=True):
+    places = Places(window, ranked)
+    for env, value in zip(rows, _FUNCTIONS[window.function](places, arguments), strict=True):
         env[window.var] = value
 
 
-Function = Callable[[RowWindow, int, list[list[Scalar]]], Iterable[Scalar]]
+class Places:
+    """The sorted rows of a partition by their numbers, from 0 on, and which of them the frame of each has."""
+
+    def __init__(self, window: RowWindow, ranked: Sequence[Ranked]) -> None:
+        self.window, self.count = window, len(ranked)
+        self._starts, self._group = [0], list[int]()  # where each group begins, and the group of each row
+        if window.unit == "groups" or window.excluded in ("group", "ties"):
+            self._find_groups(ranked)
+
+    def _find_groups(self, ranked: Sequence[Ranked]) -> None:
+        order = self.window.order[: self.window.peers]
+        for place, row in enumerate(ranked):
+            before: Ranked = (ranked[place - 1][0][: len(order)], 1, {})
+            if place and compared(order, before, (row[0][: len(order)], 1, {})):
+                self._starts.append(place)
+            self._group.append(len(self._starts) - 1)
+        self._starts.append(self.count)
+
+    def frame(self, place: int) -> tuple[int, int]:
+        """Before anything is excluded."""
+        first, last = self.window.frame
+        if self.window.unit == "rows":
+            return self._between(place, self.count, first, last)
+        group, groups = self._group[place], len(self._starts) - 1
+        start, end = self._between(group, groups, first, last)
+        return self._starts[start], self._starts[end]
+
+    def _between(self, place: int, count: int, first: int | None, last: int | None) -> tuple[int, int]:
+        start = 0 if first is None else min(max(place + first, 0), count)
+        return start, count if last is None else max(min(place + last + 1, count), start)
+
+    def pieces(self, place: int) -> Pieces:
+        """The frame of a row, without what it excludes."""
+        start, end = self.frame(place)
+        if self.window.excluded is None:
+            return [(start, end)] if start < end else []
+        low, high = place, place + 1
+        if self.window.excluded != "current":
+            low, high = (self._starts[self._group[place] + i] for i in (0, 1))
+        itself = [(place, place + 1)] if self.window.excluded == "ties" and start <= place < end else []
+        around = [(start, min(end, low)), *itself, (max(start, high), end)]
+        return [(a, b) for a, b in around if a < b]
 
 
-def _row_number(_: RowWindow, count: int, __: list[list[Scalar]]) -> Iterable[Scalar]:
-    return range(1, count + 1)
+Function = Callable[[Places, list[list[Any]]], Iterable[Scalar]]
 
 
-def _ntile(_: RowWindow, count: int, arguments: list[list[Any]]) -> Iterator[Scalar]:
+def _row_number(places: Places, _: list[list[Any]]) -> Iterable[Scalar]:
+    return range(1, places.count + 1)
+
+
+def _ntile(places: Places, arguments: list[list[Any]]) -> Iterator[Scalar]:
     """As many parts as the first argument says; the first ones have a row more."""
     parts: int = arguments[0][0]
-    size, larger = divmod(count, parts)
-    for place in range(count):
+    size, larger = divmod(places.count, parts)
+    for place in range(places.count):
         in_larger = place < larger * (size + 1)
         yield place // (size + 1) + 1 if in_larger else (place - larger) // size + 1
 
 
-def _shifted(sign: int) -> Function:
-    def value(_: RowWindow, count: int, arguments: list[list[Any]]) -> Iterator[Scalar]:
+@dataclass(frozen=True)
+class _Shifted:
+    sign: int
+
+    def __call__(self, places: Places, arguments: list[list[Any]]) -> Iterator[Scalar]:
         values, by, default = arguments
-        for place in range(count):
-            other = place + sign * by[place]
-            yield values[other] if 0 <= other < count else default[place]
-
-    return value
+        for place in range(places.count):
+            other = place + self.sign * by[place]
+            yield values[other] if 0 <= other < places.count else default[place]
 
 
-def _bounds(window: RowWindow, place: int, count: int) -> tuple[int, int]:
-    """From which row on, and before which, the frame of a row is."""
-    first, last = window.frame
-    start = 0 if first is None else min(max(place + first, 0), count)
-    return start, count if last is None else max(min(place + last + 1, count), start)
-
-
-def _summed(window: RowWindow, count: int, values: Values) -> Iterator[tuple[int, Any]]:
+def _summed(places: Places, values: Values) -> Iterator[tuple[int, Any]]:
     """How many values each frame has, and their sum: differences of running sums."""
     known = [v is not None for v in values]
     counts = [0, *accumulate(known)]
     sums: list[Any] = [0, *accumulate(0 if v is None else v for v in values)]
-    for place in range(count):
-        start, end = _bounds(window, place, count)
-        yield counts[end] - counts[start], sums[end] - sums[start]
+    for place in range(places.count):
+        pieces = places.pieces(place)
+        yield sum(counts[b] - counts[a] for a, b in pieces), sum(sums[b] - sums[a] for a, b in pieces)
 
 
-def _sum(window: RowWindow, count: int, arguments: list[list[Scalar]]) -> Iterator[Scalar]:
-    return (total if n else None for n, total in _summed(window, count, arguments[0]))
+def _sum(places: Places, arguments: list[list[Any]]) -> Iterator[Scalar]:
+    return (total if n else None for n, total in _summed(places, arguments[0]))
 
 
-def _count(window: RowWindow, count: int, arguments: list[list[Scalar]]) -> Iterator[Scalar]:
-    return (n for n, _ in _summed(window, count, arguments[0]))
+def _count(places: Places, arguments: list[list[Any]]) -> Iterator[Scalar]:
+    return (n for n, _ in _summed(places, arguments[0]))
 
 
-def _end(better: Callable[..., Scalar]) -> Function:
-    def best_of(a: Scalar, b: Scalar) -> Scalar:
-        return b if a is None else a if b is None else better(a, b, key=after)
+@dataclass(frozen=True)
+class _End:
+    """MIN and MAX."""
 
-    def value(window: RowWindow, count: int, arguments: list[list[Scalar]]) -> Iterator[Scalar]:
+    better: Callable[..., Scalar]
+
+    def __call__(self, places: Places, arguments: list[list[Any]]) -> Iterator[Scalar]:
         values = arguments[0]
-        if window.frame[0] is None:  # a frame that only grows
-            best = list(accumulate(values, best_of))
-            ends = (_bounds(window, place, count)[1] for place in range(count))
+        if places.window.frame[0] is None and places.window.excluded is None:  # a frame that only grows
+            best = list(accumulate(values, self._of_two))
+            ends = (places.frame(place)[1] for place in range(places.count))
             yield from (best[end - 1] if end else None for end in ends)
             return
-        for place in range(count):
-            start, end = _bounds(window, place, count)
-            yield better((v for v in values[start:end] if v is not None), key=after, default=None)
+        for place in range(places.count):
+            framed = chain.from_iterable(values[a:b] for a, b in places.pieces(place))
+            yield self.better((v for v in framed if v is not None), key=after, default=None)
 
-    return value
+    def _of_two(self, a: Scalar, b: Scalar) -> Scalar:
+        return b if a is None else a if b is None else self.better(a, b, key=after)
 
 
-def _nth(window: RowWindow, count: int, arguments: list[list[Any]]) -> Iterator[Scalar]:
+def _nth(places: Places, arguments: list[list[Any]]) -> Iterator[Scalar]:
     """The n-th value of the frame; a negative n counts from its end."""
     values, numbers = arguments
-    for place in range(count):
-        start, end = _bounds(window, place, count)
-        at = start + numbers[place] - 1 if numbers[place] > 0 else end + numbers[place]
-        yield values[at] if start <= at < end else None
+    for place in range(places.count):
+        pieces, n = places.pieces(place), numbers[place]
+        at = n - 1 if n > 0 else sum(b - a for a, b in pieces) + n
+        yield _at(values, pieces, at) if at >= 0 else None
+
+
+def _at(values: Values, pieces: Pieces, at: int) -> Scalar:
+    for a, b in pieces:
+        if at < b - a:
+            return values[a + at]
+        at -= b - a
+    return None
 
 
 _FUNCTIONS: dict[str, Function] = {
     "row_number": _row_number,
     "ntile": _ntile,
-    "lag": _shifted(-1),
-    "lead": _shifted(1),
+    "lag": _Shifted(-1),
+    "lead": _Shifted(1),
     "sum": _sum,
     "count": _count,
-    "min": _end(min),
-    "max": _end(max),
+    "min": _End(min),
+    "max": _End(max),
     "nth_value": _nth,
 }

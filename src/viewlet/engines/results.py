@@ -22,9 +22,10 @@ def result_rows(result: Result, read: Reader, key: Mapping[str, Scalar] | None =
     """The rows whose key variables have the values in ``key``: without it all rows, with a whole key one lookup.
 
     They come in the view's order. Which rows are among the first depends on all of them, so there is no lookup then.
+    The number of a row depends on its partition: that is looked up.
     """
     given = key or {}
-    for weight, env in in_order(result, _environments(result, read, {} if result.is_cut else given)):
+    for weight, env in in_order(result, _environments(result, read, _looked_up(result, given))):
         if not result.is_cut or _agrees(env, given):
             yield weight, _columns(result, env)
 
@@ -33,6 +34,14 @@ def row_count(result: Result, read: Reader) -> int:
     """How many rows there are, also where a value in one can no longer be shown."""
     counted = _keys(result, read, {}) if result.having is None else _environments(result, read, {})
     return shown_count(result, sum(weight for weight, _ in counted))
+
+
+def _looked_up(result: Result, key: Mapping[str, Scalar]) -> Mapping[str, Scalar]:
+    """The part of a key that all rows share which have a say in the rows of the key."""
+    if result.limit is not None or result.offset:
+        return {}
+    shared = [{term.name for term in window.partition if isinstance(term, Var)} for window in result.windows]
+    return {name: value for name, value in key.items() if all(name in names for names in shared)}
 
 
 def _agrees(env: Env, key: Mapping[str, Scalar]) -> bool:

@@ -79,6 +79,9 @@ def _csv(relation: Relation, file: str, content: pa.Buffer | None) -> Iterator[p
     if length := next((c.name for c in relation.given if c.type == INTERVAL), None):
         hint = "declare it BIGINT, a number of seconds, or read Parquet"
         raise DataError(f"a CSV file has no INTERVALs: {hint}", relation=relation.name, column=length)
+    if nested := next((c.name for c in relation.given if c.type.is_nested), None):
+        hint = "declare it VARCHAR, and take it apart in the view (string_split, json_extract), or read Parquet"
+        raise DataError(f"a CSV file has no lists, structs and maps: {hint}", relation=relation.name, column=nested)
     types = {c.name: arrow_type(c.type) for c in relation.given} | {OP: pa.int64()}
     parse = pyarrow.csv.ParseOptions(newlines_in_values=True)
     blocks = pyarrow.csv.ReadOptions(block_size=BLOCK, use_threads=False)  # one thread can tell where an error is

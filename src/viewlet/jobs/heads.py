@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet
 from pyspark.sql import SparkSession
 
-from viewlet.durable.store import file_system
+from viewlet.durable.places import file_system
 from viewlet.errors import DataError
 from viewlet.jobs.file import OP, check_columns
 from viewlet.schema import Relation

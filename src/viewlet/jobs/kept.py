@@ -19,14 +19,15 @@ from viewlet.jobs import local
 from viewlet.jobs.file import OP, unreadable, with_op
 from viewlet.jobs.growing import next_piece
 from viewlet.jobs.position import Position, begun, with_positions
-from viewlet.jobs.run import LOOK_SHARE, Options, Progress, Stop, given_relations
+from viewlet.jobs.run import LOOK_SHARE, Options, Progress, Stop, given_relations, streams_and_tables
 from viewlet.jobs.source import Files, OrderBook, Source, Tpch, sources_of
 from viewlet.jobs.verify import Row
 from viewlet.looking import Window, window
-from viewlet.schema import Relation
+from viewlet.schema import CLOCK, Relation
 from viewlet.sql.translate import nothing
 
 POLL = 0.2  # seconds between two looks at files that still grow
+TICK = 1.0  # seconds between two moments that now() shows
 GONE = "{file} vanished while it was read, so nobody knows which of its rows are missing: put it back, and run again"
 
 
@@ -45,7 +46,8 @@ class KeptRun:
         translation = nothing(options.dialect).followed(script)
         self._relations = given_relations(translation)
         self._sources = sources_of(self._relations)
-        self._named = tuple(relation.name for relation in translation.script.relations)
+        self._named = tuple(relation.name for relation in streams_and_tables(translation.script.relations))
+        self._has_clock, self._next_tick = CLOCK in translation.script.relations, 0.0
         self.is_endless, self.look_share, self.stop = watch, LOOK_SHARE, Stop()
         self._seen: dict[str, tuple[int, int]] = {}  # by file, its size and time when it had no more rows
         self._db = connect(directory, strategy=options.strategy, dialect=options.dialect, wait_native=True)
@@ -67,6 +69,7 @@ class KeptRun:
         while not self.stop.asked:
             of = number + self._waiting()
             started = time.perf_counter()
+            self._tick()
             for update in updates:
                 rows += self._apply(update)
                 number += 1
@@ -80,10 +83,17 @@ class KeptRun:
             updates = self._streams()
 
     def _apply(self, update: Update) -> int:
+        self._tick()
         position = update.position
         self._db.apply(with_positions(update.events, self._positions.get(position.key), position))
         self._positions[position.key] = position
         return len(update.events)
+
+    def _tick(self) -> None:
+        """Often enough for people, and not so often that a directory holds little else."""
+        if self._has_clock and time.monotonic() >= self._next_tick:
+            self._db.tick()
+            self._next_tick = time.monotonic() + TICK
 
     def _statics(self) -> Iterator[Update]:
         for relation in self._relations:

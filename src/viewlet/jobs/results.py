@@ -77,7 +77,7 @@ def _object(names: Sequence[str], row: Sequence[Any]) -> str:
 def _text(value: Any) -> str:
     """A DECIMAL keeps all its digits. JSON has no number for NaN and infinities, and no dates: texts they become.
 
-    So do bytes, in hexadecimal digits. An INTERVAL is its seconds.
+    So do bytes, in hexadecimal digits. An INTERVAL is its seconds, and a MAP a list of its keys and values.
     """
     match value:
         case Decimal():
@@ -90,7 +90,9 @@ def _text(value: Any) -> str:
             return _text(value.total_seconds())
         case bytes():
             return f'"{value.hex()}"'
-        case list():
+        case list() | tuple():
             return f"[{', '.join(map(_text, value))}]"
+        case dict():
+            return _object([json.dumps(name, ensure_ascii=False) for name in value], list(value.values()))
         case _:
             return json.dumps(value, ensure_ascii=False)

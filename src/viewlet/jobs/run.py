@@ -6,7 +6,7 @@ import logging
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from viewlet import dml
+from viewlet.arrow import listed
 from viewlet.compilation import Dialect
 from viewlet.compiler.strategy import StrategyName
 from viewlet.database import Database
@@ -26,9 +27,10 @@ from viewlet.jobs.file import with_op
 from viewlet.jobs.source import sources_of
 from viewlet.jobs.verify import Row, difference, expected
 from viewlet.looking import Shape, Window, window
-from viewlet.schema import Relation
+from viewlet.schema import CLOCK, Relation
 from viewlet.sql.define import Changed
 from viewlet.sql.translate import Translation, nothing, translate
+from viewlet.unstored import refuse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -110,7 +112,9 @@ def start(script: str, engine: str, options: Options) -> Run:
 def wrong_views(run: Run, script: str, dialect: Dialect) -> dict[str, str]:
     """The views that differ from their queries, evaluated over the rows that are left, and how they differ."""
     relations = translate(script, dialect).relations
-    right = expected(script, dialect, relations, run.live_rows())
+    if CLOCK in relations:
+        raise Error("a view reads now(), and DuckDB has a clock of its own: such a script cannot be verified")
+    right = expected(script, dialect, streams_and_tables(relations), run.live_rows())
     differences = {view: difference(run.rows(view), right[view]) for view in run.views}
     return {view: what for view, what in differences.items() if what is not None}
 
@@ -118,7 +122,13 @@ def wrong_views(run: Run, script: str, dialect: Dialect) -> dict[str, str]:
 def given_relations(translation: Translation) -> list[Relation]:
     """Those that have a source, or should: the script itself fills the others."""
     filled = {step.statement.name for step in translation.steps if isinstance(step, Changed)}
-    return [r for r in translation.script.relations if "connector" in r.options or r.name not in filled]
+    relations = streams_and_tables(translation.script.relations)
+    return [r for r in relations if "connector" in r.options or r.name not in filled]
+
+
+def streams_and_tables(relations: Iterable[Relation]) -> list[Relation]:
+    """Those that users have: no source has the rows of the clock, or of elements."""
+    return [relation for relation in relations if not relation.is_hidden]
 
 
 class LocalRun:
@@ -133,7 +143,9 @@ class LocalRun:
         self.views: Mapping[str, Window] = {
             result.name: window(self._db, result.name) for result in translation.script.results
         }
-        self._first = {r.name: dml.as_arrow(r, self._db.engine.table(r.name)) for r in translation.script.relations}
+        stored = streams_and_tables(translation.script.relations)
+        self._lost = [r for r in stored if r not in self._relations and not r.stored]
+        self._first = {r.name: dml.as_arrow(r, self._db.engine.table(r.name)) for r in stored}
 
     def batches(self) -> Iterator[Progress]:
         for name, tables in local.static_tables(self._relations, self._sources).items():
@@ -142,6 +154,7 @@ class LocalRun:
         rows, of = 0, local.batch_count(self._relations, self._sources)
         for number, step in enumerate(local.batches(self._relations, self._sources)):
             started = time.perf_counter()
+            self._db.tick()  # nothing happens where no view reads the clock
             for batch in step:
                 self._db.apply(batch)
                 rows += batch.num_rows
@@ -156,6 +169,8 @@ class LocalRun:
         return self._db.view(view).arrow()
 
     def live_rows(self) -> Mapping[str, list[pa.Table]]:
+        for relation in self._lost:
+            refuse(relation, "the rows that the script inserts cannot be verified")
         arrived = local.live_rows(self._relations, self._sources)
         return {name: [with_op(first), *arrived.get(name, ())] for name, first in self._first.items()}
 
@@ -169,18 +184,20 @@ class SparkRun:
         from viewlet.spark import maintain
 
         translated = translate(script, options.dialect)
-        sources = sources_of(translated.relations)
+        relations = streams_and_tables(translated.relations)
+        sources = sources_of(relations)
         self.stop = Stop()
         self.is_endless, self.look_share = False, LOOK_SHARE_BESIDE
         self.views: Mapping[str, Window] = {
             r.name: Window(Shape.of(r), partial(self._first_rows, r.name)) for r in translated.results
         }
+        self._results = {r.name: r for r in translated.results}
         self._scratch = tempfile.TemporaryDirectory(prefix="viewlet-run-")
         try:
             self._spark = _silent_session(options.master, Path(self._scratch.name, "jvm.log"))
             generated = f"{options.checkpoint}/generated" if options.checkpoint else self._scratch.name
             with clear_errors():
-                self._frames = Frames(self._spark, translated.relations, sources, generated)
+                self._frames = Frames(self._spark, relations, sources, generated)
                 self._of = self._frames.batch_count()
                 self._views = maintain(
                     self._spark,
@@ -232,7 +249,7 @@ class SparkRun:
         return True
 
     def rows(self, view: str) -> list[Row]:
-        return [tuple(row) for row in self._views[view].collect()]
+        return listed(self._results[view], self.arrow(view))
 
     def _first_rows(self, view: str, most: int) -> list[Row]:
         from viewlet.jobs.spark import clear_errors

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from viewlet.errors import Error
-from viewlet.schema import CLOCK, Relation
+from viewlet.schema import Relation
 
 ORDER_BOOK_STREAMS = ("bids", "asks")
 TPCH_RELATIONS = ("customer", "orders", "lineitem", "part", "supplier", "partsupp", "nation")
@@ -62,8 +62,6 @@ def source_of(relation: Relation) -> Source:
     >>> source_of(Relation("r", (), options={"connector": "parquet", "path": "r/"}))
     Files(format='parquet', path='r/', files_per_batch=1)
     """
-    if relation == CLOCK:
-        raise Error("a view of the script reads now(), and a job has no clock: connect() and db.tick() have one")
     options = dict(relation.options)
     name = options.pop("connector", None)
     what = f"{'table' if relation.static else 'stream'} {relation.name}"

@@ -18,6 +18,7 @@ try:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
     from pyspark.sql import functions as F
     from pyspark.sql import types as T
+    from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.streaming.readwriter import DataStreamReader
 except ImportError as missing:
     raise Error("a job on Spark needs PySpark: pip install 'viewlet[spark]'") from missing
@@ -28,7 +29,8 @@ from viewlet.jobs.heads import Head, check_heads, heads_of
 from viewlet.jobs.source import Files, OrderBook, Source, Tpch
 from viewlet.schema import Relation
 from viewlet.spark.driver.cluster import on_cluster
-from viewlet.spark.driver.route import OP, spark_type
+from viewlet.spark.driver.route import OP
+from viewlet.spark.driver.types import spark_type
 from viewlet.workloads import event_files
 
 _COMPLETE = "_SUCCESS"  # what Spark leaves in a directory that is written
@@ -150,7 +152,7 @@ def _parsed(relation: Relation, files: Files) -> Parse:
         for batch in batches:
             for path, content in zip(batch.column("path"), batch.column("content"), strict=True):
                 for piece in read(relation, files, path.as_py(), content.as_buffer()):
-                    yield from with_op(piece).to_batches()
+                    yield from with_op(piece).cast(to_arrow_schema(_declared(relation), timezone="UTC")).to_batches()
 
     return parse
 

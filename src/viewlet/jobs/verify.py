@@ -130,6 +130,8 @@ def _exact(value: Any) -> Any:
             return float, math.isnan(value)
         case int() | Decimal():
             return Fraction(value)
+        case list():
+            return tuple(v if isinstance(v, float) else _exact(v) for v in value)
         case _:
             return value
 

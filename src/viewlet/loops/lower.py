@@ -7,7 +7,7 @@ Exists) must be complete before it is used.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -36,6 +36,7 @@ from viewlet.algebra.query import (
     variables,
 )
 from viewlet.algebra.terms import FALSE, NULL, ZERO_TERM, Const, Op, Term, Var
+from viewlet.loops.determined import Determined, determined_columns
 from viewlet.loops.infer import is_count
 from viewlet.loops.monotone import Ranges, admits_unknown, both, holds_upwards, is_known, ranges_of
 from viewlet.loops.names import columns_of
@@ -86,6 +87,8 @@ class Scope:
     solid: frozenset[str]
     totals: Totals = field(default_factory=dict)  # those that are nested aggregates
     opened: frozenset[str] = frozenset()  # those that name a slice whose order is wanted
+    nested: Mapping[str, Query] = field(default_factory=dict)  # what those stand for that are nested aggregates
+    by_rows: bool = False  # a tick: the rows in a range are few, however many groups there are
 
     def having(self, names: frozenset[str], solid: frozenset[str]) -> Scope:
         return replace(self, bound=self.bound | names, solid=self.solid | solid)
@@ -107,12 +110,14 @@ class Lowering:
     columns: Columns
     counts: frozenset[str] = frozenset()  # views whose multiplicities are never negative
     ordered: bool = True  # False: no ordered access paths, as in the paper
+    determined: Determined = field(default_factory=dict)  # columns of views that are values of groups
     numbers: count[int] = field(default_factory=count)
 
     @staticmethod
     def of(program: Program) -> Lowering:
         counts = frozenset(v.name for v in program.views if counts_rows(v.definition))
-        return Lowering(nullable_columns(program), counts, program.ordered)
+        determined = {v.name: columns for v in program.views if (columns := determined_columns(v))}
+        return Lowering(nullable_columns(program), counts, program.ordered, determined)
 
     def change(self, expression: Query, key: tuple[str, ...], scope: Scope, view: str = "") -> Block:
         """The change that ``expression`` is to ``view``, tuple by tuple."""
@@ -161,7 +166,8 @@ class Lowering:
         """Q₁ ⋈ Q₂ ⋈ …: each inside the one before, in an order that is right and cheap."""
         if not parts:
             return then(scope, so_far)
-        path = ordered_path(parts, scope.bound, needed, scope.totals, scope.opened) if self.ordered else None
+        around = scope.bound, needed, scope.totals, scope.opened, scope.by_rows, self.determined
+        path = ordered_path(parts, *around) if self.ordered else None
         chosen = next_factor(parts, path, scope.bound)
 
         def after(parts: tuple[Query, ...]) -> Then:
@@ -200,7 +206,8 @@ class Lowering:
     def nested_aggregate(self, var: str, inner: Query, scope: Scope, then: Then) -> Block:
         total = self.fresh("total")
         inside = scope.having(frozenset({total}), frozenset({total}))
-        inside = replace(inside, totals={**inside.totals, var: found_by(Bind(var, inner))})
+        totals = {**inside.totals, var: found_by(Bind(var, inner))}
+        inside = replace(inside, totals=totals, nested={**inside.nested, var: inner})
         return (self.total(total, inner, scope), *self.computed(var, Var(total), inside, then))
 
     def scalar(self, q: Query, scope: Scope, then: Then) -> Block:
@@ -278,7 +285,7 @@ class Lowering:
         for threshold in path.thresholds:
             ranges = both(ranges, self.runs(threshold, path.key, inside, steps))
         assert ranges is not None, f"{path.view.text} has no ranges of {path.key}"
-        return tuple(steps), Order(path.key, ranges, finds_one(path, self.counts))
+        return tuple(steps), Order(path.key, ranges, finds_one(path, self.counts, scope.nested))
 
     def cut(self, compare: Compare, var: str, scope: Scope) -> Ranges | None:
         if is_known(compare, var):

@@ -14,8 +14,9 @@ A comparison may have any form that is monotone in k (:mod:`viewlet.loops.monoto
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
+from types import MappingProxyType
 
 from viewlet.algebra.evaluate import LOOP, SCAN, effort, join_order
 from viewlet.algebra.query import (
@@ -32,7 +33,8 @@ from viewlet.algebra.query import (
     inputs,
     outputs,
 )
-from viewlet.algebra.terms import COMPARISONS, ZERO_TERM, Const, Op, Var, evaluate_term, free, substitute_term
+from viewlet.algebra.terms import COMPARISONS, ZERO_TERM, Const, Op, Term, Var, evaluate_term, free, substitute_term
+from viewlet.loops.determined import Determined, is_determined
 from viewlet.loops.monotone import Ranges, both, holds_upwards, is_known, ranges_of
 from viewlet.loops.names import columns_of
 from viewlet.loops.steps import Cut, InRun
@@ -57,11 +59,18 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """[s(k) θ c], as a comparison of ``total``, which stands for s(k)."""
+    """[s(k) θ c], as a comparison of ``total``, which stands for s(k); ``also_read``: s(k) is used otherwise, too."""
 
     total: str
     running: Running
     test: Compare
+    also_read: bool = False
+
+    @property
+    def holds_upwards(self) -> bool | None:
+        """Whether it holds from some k on, where W has nothing negative."""
+        up = holds_upwards(self.test, self.total)
+        return None if up is None else up == self.running.up
 
     @property
     def needs(self) -> frozenset[str]:
@@ -97,15 +106,18 @@ def ordered_path(
     needed: frozenset[str],
     totals: Mapping[str, frozenset[str]] = {},
     opened: frozenset[str] = frozenset(),
+    by_rows: bool = False,
+    determined: Determined = MappingProxyType({}),
 ) -> OrderPath | None:
     """The path of a join of ``parts`` whose variables ``needed`` are wanted outside; a sum rather than a loop.
 
     A slice whose keys are only compared with ``totals`` of its own (Q17: a part's quantities with their sum) is gone
     over: it is taken to be short, and its order would be kept for this alone. ``opened``: bound variables that name a
-    slice because its order is wanted.
+    slice because its order is wanted. ``by_rows``: not a sum for each of several groups. ``determined``: columns of
+    views that are values of groups.
     """
     totals = {**totals, **{f.var: found_by(f) for f in parts if isinstance(f, Bind) and not isinstance(f.query, Value)}}
-    paths = [path for path in _paths(parts, bound, needed) if not _is_short(path, bound - opened, totals)]
+    paths = [p for p in _paths(parts, bound, needed, by_rows, determined) if not _is_short(p, bound - opened, totals)]
     return max(paths, key=lambda path: (path.is_sum, len(path.replaced)), default=None)
 
 
@@ -121,7 +133,9 @@ def _is_short(path: OrderPath, bound: frozenset[str], totals: Totals) -> bool:
     return not path.thresholds and all(inputs(c) & own for c in path.conditions)
 
 
-def _paths(parts: Sequence[Query], bound: frozenset[str], needed: frozenset[str]) -> Iterator[OrderPath]:
+def _paths(
+    parts: Sequence[Query], bound: frozenset[str], needed: frozenset[str], by_rows: bool, determined: Determined
+) -> Iterator[OrderPath]:
     if not any(isinstance(f, Compare) for f in parts):
         return
     for atom in dict.fromkeys(parts):
@@ -132,13 +146,20 @@ def _paths(parts: Sequence[Query], bound: frozenset[str], needed: frozenset[str]
             others = [f for f in parts if f is not atom]
             for key in view.outputs:
                 if key not in bound:
-                    path = _path(atom, view, key, others, bound, needed)
+                    path = _path(atom, view, key, others, bound, needed, by_rows, determined)
                     if path is not None:
                         yield path
 
 
 def _path(
-    atom: Query, view: View, key: str, others: list[Query], bound: frozenset[str], needed: frozenset[str]
+    atom: Query,
+    view: View,
+    key: str,
+    others: list[Query],
+    bound: frozenset[str],
+    needed: frozenset[str],
+    by_rows: bool,
+    determined: Determined,
 ) -> OrderPath | None:
     if any(key in outputs(f) for f in others):
         return None  # joined by equality: a slice does better
@@ -146,8 +167,9 @@ def _path(
     known = bound.union(columns, *(outputs(f) for f in others))
     conditions = [f for f in others if isinstance(f, Compare) and key in inputs(f) and is_cut(f, key)]
     shown = needed | bound
-    thresholds = [t for t in _thresholds(key, others, known) if t.total not in shown and _gives(others, t.total) == 1]
-    totals = frozenset(t.total for t in thresholds)
+    sums = [t for t in _thresholds(key, others, known) if t.total not in bound and _gives(others, t.total) == 1]
+    thresholds = [replace(t, also_read=t.also_read or t.total in shown) for t in sums]
+    totals = frozenset(t.total for t in thresholds if not t.also_read)
     replaced = [*conditions, *(f for f in others if totals & (inputs(f) | outputs(f)))]
     rest = [f for f in others if f not in replaced]
     asked = frozenset[str]().union(*map(inputs, conditions), *(t.needs for t in thresholds)) - {key}
@@ -156,6 +178,8 @@ def _path(
     open_, needs = (columns & used) - {key}, asked - columns
     groups = needed.union(*map(outputs, rest))
     is_sum &= open_ <= groups  # a column that is only measured or compared is no group: it has as many values as rows
+    is_sum &= not open_ or not (by_rows or _is_between(key, conditions, thresholds))
+    is_sum &= not open_ or not is_determined(view, key, open_ | bound, determined)  # one entry is no sum
     if not thresholds and all(is_known(c, key) for c in conditions):
         return None
     ranges = (*(_cuts(c, key) for c in conditions), *(_runs(t.test, t.total) for t in thresholds))
@@ -170,6 +194,32 @@ def _path(
     return OrderPath(
         atom, view, key, tuple(conditions), tuple(thresholds), tuple(replaced), open_, summed, is_sum, needs
     )
+
+
+def _is_between(key: str, conditions: Sequence[Compare], thresholds: Sequence[Threshold]) -> bool:
+    """The range has few rows, and groups are more: a comparison bounds it at one end, a running sum at the other.
+
+    Or its two ends are a constant apart, as those of an interval join are: [k >= t - 5] ⋈ [k <= t].
+    """
+    ends = [(holds_upwards(c, key), _place(c, key)) for c in conditions]
+    ways = {up for up, _ in ends}
+    by_number = any(t.holds_upwards is not None and (not t.holds_upwards) in ways for t in thresholds)
+    return by_number or any(place is not None and (not up, place) in ends for up, place in ends)
+
+
+def _place(condition: Compare, key: str) -> Term | None:
+    """What a comparison says of the key but for constants: t of [k + 1 <= t - 5]."""
+    for side, other in ((condition.left, condition.right), (condition.right, condition.left)):
+        if _but_constants(side) == Var(key) and key not in free(other):
+            return _but_constants(other)
+    return None
+
+
+def _but_constants(term: Term) -> Term:
+    match term:
+        case Op("+" | "-", (a, Const())) | Op("+", (Const(), a)):
+            return _but_constants(a)
+    return term
 
 
 def _gives(parts: Sequence[Query], var: str) -> int:
@@ -239,18 +289,18 @@ def _runs(test: Compare, total: str) -> Ranges | None:
 
 
 def _thresholds(key: str, others: list[Query], known: frozenset[str]) -> Iterator[Threshold]:
-    """The comparisons of running sums in the order of ``key``; a sum that is used otherwise, too, is none."""
+    """The comparisons of running sums in the order of ``key``."""
     for f in others:
         if not isinstance(f, Bind) or key not in inputs(f):
             continue
         scaled = _running(f.query, key, known - {f.var})
         users = [g for g in others if f.var in inputs(g)]
         tests = [g for g in users if isinstance(g, Compare) and key not in inputs(g) and is_threshold(g, f.var)]
-        if scaled is None or not users or len(tests) < len(users):
+        if scaled is None:
             continue
         running, coefficient = scaled
         for test in tests:
-            yield Threshold(f.var, running, _scaled(test, f.var, coefficient))
+            yield Threshold(f.var, running, _scaled(test, f.var, coefficient), len(tests) < len(users))
 
 
 def _running(q: Query, key: str, known: frozenset[str]) -> tuple[Running, Const | None] | None:
@@ -299,9 +349,36 @@ def of_a_count(test: Compare, total: str) -> Compare | None:
     return Compare("<=" if test.op == "=" else ">", Var(total), ZERO_TERM)
 
 
-def finds_one(path: OrderPath, counts: frozenset[str]) -> bool:
-    """No entry comes before (or after) the wanted ones: they have the least (or greatest) key."""
-    return any(_is_extreme(path, t) for t in path.thresholds if t.running.source.name in counts)
+def finds_one(path: OrderPath, counts: frozenset[str], nested: Mapping[str, Query]) -> bool:
+    """No entry comes before (or after) the wanted ones: they have the least (or greatest) key.
+
+    Or they have the last key up to some place. ``nested``: what the variables stand for that are nested aggregates.
+    """
+    counted = [t for t in path.thresholds if t.running.source.name in counts]
+    return any(_is_extreme(path, t) or _is_nearest(path, t, nested) for t in counted)
+
+
+def _is_nearest(path: OrderPath, threshold: Threshold, nested: Mapping[str, Query]) -> bool:
+    """[k <= p] ⋈ [s(k) >= c] where s(k) counts the keys of W up to k, and c those up to p."""
+    running, test = threshold.running, threshold.test
+    if test.op != ">=" or test.left != Var(threshold.total) or not isinstance(test.right, Var):
+        return False
+    if test.right.name not in nested or running.within.op not in ("<=", ">="):
+        return False
+    body = nested[test.right.name]
+    parts = factors(body.query if isinstance(body, Sum) else body)
+    known = frozenset(running.source.outputs) - running.summed - {running.inner}
+    views = [f for f in parts if isinstance(f, View) and f.name == running.source.name]
+    if len(parts) != 2 or len(views) != 1 or known != frozenset(views[0].outputs) & known:
+        return False
+    place = views[0].outputs[running.source.outputs.index(running.inner)]
+    bounds = [f for f in parts if isinstance(f, Compare) and _with(f, place, path.key) in path.conditions]
+    return bool(bounds)
+
+
+def _with(test: Compare, var: str, other: str) -> Compare:
+    by = {var: Var(other)}
+    return Compare(test.op, substitute_term(test.left, by), substitute_term(test.right, by))
 
 
 def _is_extreme(path: OrderPath, threshold: Threshold) -> bool:

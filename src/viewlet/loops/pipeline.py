@@ -23,6 +23,7 @@ from viewlet.loops.names import each_name_once
 from viewlet.loops.steps import Block
 from viewlet.loops.verify import verify_plan
 from viewlet.program.trigger import Event, MapDefinition, Program, Statement, Trigger
+from viewlet.schema import CLOCK
 
 SIGN = "$sign"  # 1 for an insert and -1 for a delete, where one function does both
 
@@ -114,7 +115,8 @@ def _scope(program: Program, event: Event, statement: Statement) -> Scope:
     """What is bound where a statement starts: the event's row, and the inputs of the view cache it refreshes."""
     columns = program.relation(event.relation).columns if event.params else ()
     solid = [p for p, c in zip(event.params, columns, strict=True) if not c.nullable]
-    return Scope(frozenset(event.params) | frozenset(statement.target.inputs), frozenset(solid))
+    bound = frozenset(event.params) | frozenset(statement.target.inputs)
+    return Scope(bound, frozenset(solid), by_rows=event.relation == CLOCK.name and statement.op == "+=")
 
 
 def _reads(q: Query, program: Program) -> frozenset[str]:

@@ -73,8 +73,6 @@ def column_kind(type_: Type) -> Kind:
             return BOOLEAN
         case "VARCHAR":
             return TEXT
-        case "LIST":
-            raise Unfit("a list has no kind: it is put together where it is read")
         case "DOUBLE":
             return DOUBLE
         case "TINYINT" | "UTINYINT":
@@ -87,7 +85,7 @@ def column_kind(type_: Type) -> Kind:
             return Exact(0, 63)
         case "DECIMAL":
             return Exact(type_.scale, int(type_.precision * DIGIT_BITS) + 1)
-        case "REAL" | "TIME" | "INTERVAL" | "ENUM" | "BLOB":
+        case "REAL" | "TIME" | "INTERVAL" | "ENUM" | "BLOB" | "LIST" | "STRUCT" | "MAP":
             raise AssertionError(f"{type_} is held as {type_.held}")
 
 
@@ -105,7 +103,7 @@ def constant_kind(value: object) -> Kind:
         case str():
             return TEXT
         case int():
-            return _exact(0, value.bit_length())
+            return _exact(0, value.bit_length()) if value.bit_length() <= WIDEST else REAL  # 1e300
         case Fraction():
             places = decimal_places(value)
             return REAL if places is None else _exact(places, abs(value * 10**places).__ceil__().bit_length())

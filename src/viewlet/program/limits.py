@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from viewlet.algebra.functions.calendar import EPOCH, MICROSECONDS_PER_DAY
-from viewlet.algebra.query import Bind, Compare, Query, Rel, Union, Value, View, children, outputs
+from viewlet.algebra.query import Bind, Compare, Query, Rel, Union, Value, View, atoms, children, factors, outputs
 from viewlet.algebra.terms import (
     BEYOND_DOUBLES,
     NULL,
@@ -77,7 +77,7 @@ def limits(program: Program) -> dict[str, Limit]:
     for result in program.results:
         lookups = {var: q for var, q in result.lookups if isinstance(q, View) and not q.inputs}
         for column in result.columns:
-            shown, limit = lookups.get(_shown(column)), _limit(result, column)
+            shown, limit = lookups.get(shown_variable(column)), _limit(result, column)
             if shown is not None and limit is not None and column.type.held.kind != "DOUBLE":
                 tightest[shown.name] = min(tightest.get(shown.name, limit), limit, key=lambda known: known.high)
     for result in program.results:
@@ -85,7 +85,7 @@ def limits(program: Program) -> dict[str, Limit]:
     return tightest
 
 
-def _shown(column: ResultColumn) -> str:
+def shown_variable(column: ResultColumn) -> str:
     """The variable that a column shows as it is, or shows unless it has nothing to show."""
     match column.term:
         case Var(name):
@@ -106,6 +106,20 @@ def _limit(result: Result, column: ResultColumn) -> Limit | None:
     return Limit(low, high, f"{result.name}.{column.name}", column.type)
 
 
+def is_product(q: Query) -> bool:
+    """Whether Q multiplies what several maps hold."""
+    return sum(any(isinstance(a, View) for a in atoms(f)) for f in factors(q)) > 1 or any(map(is_product, children(q)))
+
+
+def multiplied(program: Program) -> frozenset[str]:
+    """The maps that readers multiply with others.
+
+    None of them may hold an infinity or NaN: ∞ · (0 + 1) is none of the sums that ∞ · 0 + ∞ · 1 may come to.
+    """
+    products = [q for result in program.results for _, q in result.lookups if is_product(q)]
+    return frozenset(a.name for q in products for a in atoms(q) if isinstance(a, View))
+
+
 # -- keys --------------------------------------------------------------------------------------------------------------
 
 KeyLimits = dict[Term, Limit]  # a term over the columns of a view ↦ what it must fit
@@ -117,7 +131,7 @@ def key_limits(program: Program) -> dict[str, KeyLimits]:
     for result in program.results:
         ends = {e.var: (e.query, Var(e.key)) for e in result.extremes}
         for column in result.columns:
-            source, term = ends.get(_shown(column), (result.rows, column.term))
+            source, term = ends.get(shown_variable(column), (result.rows, column.term))
             limit = _limit(result, column)
             if limit is None or not isinstance(source, View) or source.inputs or not free(term) <= outputs(source):
                 continue

@@ -22,10 +22,12 @@ from viewlet.algebra.query import Query, View, label
 from viewlet.algebra.terms import Const, number, string
 from viewlet.algebra.text import Reader, pretty
 from viewlet.program.trigger import (
+    EXCLUDED,
     ROW_FUNCTIONS,
     End,
     Event,
     Extreme,
+    FrameUnit,
     Gather,
     MapDefinition,
     Order,
@@ -36,7 +38,19 @@ from viewlet.program.trigger import (
     Statement,
     Trigger,
 )
-from viewlet.schema import TIMESTAMPTZ, UUID, Column, Relation, Type, TypeName, decimal, enum, list_of
+from viewlet.schema import (
+    TIMESTAMPTZ,
+    UUID,
+    Column,
+    Relation,
+    Type,
+    TypeName,
+    decimal,
+    enum,
+    list_of,
+    map_of,
+    struct_of,
+)
 
 T = TypeVar("T")
 
@@ -92,6 +106,8 @@ def _relation(r: Relation) -> str:
     if r.options:
         words.append(f"with ({', '.join(f'{label(name)} {string(v).text}' for name, v in r.options.items())})")
     words += [f"{word} ({', '.join(map(label, key))})" for word, key in _keys(r)]
+    words += ["of", label(r.of), string(r.unnests).text] if r.of else []
+    words += [] if r.stored else ["unstored"]
     return " ".join(words) + ";"
 
 
@@ -106,6 +122,8 @@ def _column(c: Column | ResultColumn) -> str:
 
 
 def _derived(c: Column) -> str:
+    if c.default:
+        return f" DEFAULT {string(c.default).text}"
     return f" AS {string(c.derived).text}" if c.derived else ""
 
 
@@ -162,12 +180,13 @@ def _gather(g: Gather) -> str:
 
 
 def _window(w: RowWindow) -> str:
-    """``window n := lag(x, 1, NULL) per (k) rows from -2 to 0 order by t``"""
+    """``window n := sum of (x) per (k) groups from -2 to 0 without ties peers 1 order by t order by x``"""
     arguments, partition = (", ".join(term.text for term in terms) for terms in (w.arguments, w.partition))
     sides = zip(("from", "to"), w.frame, strict=True)
     rows = "".join(f" {word} {side}" for word, side in sides if side is not None)
     order = "".join(f" {order_to_text(o)}" for o in w.order)
-    return f"window {w.var} := {w.function} of ({arguments}) per ({partition}) rows{rows}{order}"
+    rows += (f" without {w.excluded}" if w.excluded else "") + (f" peers {w.peers}" if w.peers else "")
+    return f"window {w.var} := {w.function} of ({arguments}) per ({partition}) {w.unit}{rows}{order}"
 
 
 def order_to_text(o: Order) -> str:
@@ -245,27 +264,43 @@ class ProgramReader(Reader):
         unique = list[tuple[str, ...]]()
         while self.take("unique"):
             unique.append(self.listed(self.label, "(", ")"))
+        of, unnests = (self.label(), self.string()) if self.take("of") else ("", "")
+        stored = not self.take("unstored")
         self.expect(";")
-        return Relation(name, columns, static, rate, rows, dict(distinct), dict(options), key, tuple(unique))
+        head = name, columns, static, rate, rows, dict(distinct), dict(options)
+        return Relation(*head, key, tuple(unique), of, unnests, stored)
 
     def column(self) -> Column:
         name, type_, nullable = self.typed()
-        return Column(name, type_, nullable, self.string() if self.take("AS") else "")
+        default = self.string() if self.take("DEFAULT") else ""
+        return Column(name, type_, nullable, self.string() if self.take("AS") else "", default)
 
     def typed(self) -> tuple[str, Type, bool]:
         """``name TYPE`` or ``name TYPE NOT NULL``; the last is whether it is nullable."""
         return self.label(), self.type(), not self.take("NOT", "NULL")
 
     def type(self) -> Type:
+        type_ = self.one_type()
+        while self.take("[", "]"):
+            type_ = list_of(type_)
+        return type_
+
+    def one_type(self) -> Type:
         if self.take("UUID"):
-            return list_of(UUID) if self.take("[", "]") else UUID
-        for kind in get_args(TypeName):
-            if self.take(kind):
-                plain = decimal(*self.listed(self.whole, "(", ")")) if kind == "DECIMAL" else Type(kind)
-                plain = TIMESTAMPTZ if self.take("WITH", "TIME", "ZONE") else plain
-                plain = enum(self.listed(self.string, "(", ")")) if kind == "ENUM" else plain
-                return list_of(plain) if self.take("[", "]") else plain
-        self.fail(f"expected a type, one of {', '.join(get_args(TypeName))}")
+            return UUID
+        kind = next((kind for kind in get_args(TypeName) if self.take(kind)), None)
+        match kind:
+            case None:
+                self.fail(f"expected a type, one of {', '.join(get_args(TypeName))}")
+            case "DECIMAL":
+                return decimal(*self.listed(self.whole, "(", ")"))
+            case "ENUM":
+                return enum(self.listed(self.string, "(", ")"))
+            case "STRUCT":
+                return struct_of(dict(self.listed(lambda: (self.label(), self.type()), "(", ")")))
+            case "MAP":
+                return map_of(*self.listed(self.type, "(", ")"))
+        return TIMESTAMPTZ if self.take("WITH", "TIME", "ZONE") else Type(kind)
 
     # -- views and triggers --------------------------------------------------------------------------------------------
 
@@ -390,10 +425,14 @@ class ProgramReader(Reader):
         arguments = self.listed(self.term, "(", ")")
         self.expect("per")
         partition = self.listed(self.term, "(", ")")
-        self.expect("rows")
+        unit: FrameUnit = "groups" if self.take("groups") else "rows"
+        if unit == "rows":
+            self.expect("rows")
         first, last = (self.signed() if self.take(word) else None for word in ("from", "to"))
+        excluded = next((e for e in EXCLUDED if self.take("without", e)), None)
+        peers = self.whole() if self.take("peers") else 0
         order = tuple(self.while_next(("order",), self.order))
-        return RowWindow(var, function, arguments, partition, order, (first, last))
+        return RowWindow(var, function, arguments, partition, order, (first, last), unit, excluded, peers)
 
     def signed(self) -> int:
         return -self.whole() if self.take("-") else self.whole()

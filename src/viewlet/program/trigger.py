@@ -63,8 +63,8 @@ class Statement:
     ``buffered``: no order of the statements lets every read see the version it needs, so the expression is evaluated
     before the trigger's first statement is applied, and applied where the statement stands.
 
-    ``late``: an increment that refreshes some groups only, Q[@p] += Q'[@p] − Q[@p]. Like a replacement it reads new
-    versions, but for its own.
+    ``late``: an increment that refreshes some groups only, Q[k] += D[k] ⋈ (Q'[k] − Q[k]), or Q[@p] += Q'[@p] − Q[@p].
+    Like a replacement it reads new versions, but for its own.
     """
 
     target: View
@@ -155,6 +155,9 @@ class Gather:
 
 RowFunction = Literal["row_number", "ntile", "lag", "lead", "sum", "count", "min", "max", "nth_value"]
 ROW_FUNCTIONS: tuple[RowFunction, ...] = get_args(RowFunction)
+FrameUnit = Literal["rows", "groups"]
+Excluded = Literal["current", "group", "ties"]
+EXCLUDED: tuple[Excluded, ...] = get_args(Excluded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +165,9 @@ class RowWindow:
     """A window function that goes by the numbers of rows: ``var`` is its value for each copy of a row.
 
     Rows that agree in the terms of ``partition`` are sorted by ``order``; those that agree in all of its terms are
-    copies of one row. ``frame`` says from how many rows behind this one, to how many; None is without an end.
+    copies of one row. Rows that agree in the first ``peers`` terms are a group. ``frame`` says from how many rows (or
+    groups, as ``unit`` has it) behind this one, to how many; None is without an end. ``excluded`` is what it lacks: the
+    row itself, its group, or the others of its group.
     """
 
     var: str
@@ -171,6 +176,9 @@ class RowWindow:
     partition: tuple[Term, ...] = ()
     order: tuple[Order, ...] = ()
     frame: tuple[int | None, int | None] = (None, None)
+    unit: FrameUnit = "rows"
+    excluded: Excluded | None = None
+    peers: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,19 +11,19 @@ from dataclasses import dataclass, replace
 from viewlet.algebra.functions.python import PREFIX, SIGNATURES
 from viewlet.cells.merge import Merge, merge_of
 from viewlet.cells.plan import plan
-from viewlet.cells.routing import Grid
+from viewlet.cells.routing import Copy, Grid
 from viewlet.compiler.script import compile_script
 from viewlet.durable.store import Store, digest
 from viewlet.errors import Error, refusing_depth
 from viewlet.program.kinds import Unfit
 from viewlet.program.trigger import Program, Result, Script
-from viewlet.schema import BIGINT, CLOCK, HELD, INTEGER, Dialect, Relation
+from viewlet.schema import BIGINT, CLOCK, INTEGER, Dialect, Relation, Type
 from viewlet.spark.process.artefact import Artefact, publish
 from viewlet.spark.process.client import Run, Split
 from viewlet.sql.define import Changed
 from viewlet.sql.translate import Translation, nothing
+from viewlet.unstored import ON_SPARK, refuse_all
 
-JOB = "job.txt"  # what the state under a checkpoint belongs to
 WIDEST_DECIMAL = 38
 
 
@@ -34,11 +34,22 @@ class Pipeline:
     source: str
     strategy: str
     asked: int  # how many cells the user wanted; the grid has as many as help
+    every_column: bool  # cells have all columns of streams, not those alone that a view reads
     relations: Mapping[str, Relation]
     results: Mapping[str, Result]
     grid: Grid
     program: Program  # of every cell
     merge: Merge | None  # of the cells that sum what no cell has whole
+
+    @property
+    def clocks(self) -> tuple[Copy, ...]:
+        """The copies of the clock. No source has its rows: each batch brings its own moment."""
+        return tuple(copy for copy in self.grid.copies if copy.relation == CLOCK.name)
+
+    @property
+    def read(self) -> frozenset[str]:
+        """The relations that some view reads."""
+        return frozenset(copy.relation for copy in self.grid.copies)
 
     @property
     def local(self) -> tuple[str, ...]:
@@ -83,26 +94,44 @@ def _meaning(program: Program) -> str:
     return bare.to_text()
 
 
-def pipeline_of(script: str, cells: int, strategy: str, dialect: Dialect) -> Pipeline:
+def pipeline_of(
+    script: str,
+    cells: int,
+    strategy: str,
+    dialect: Dialect,
+    order: tuple[str, ...] = (),
+    *,
+    every_column: bool = False,
+) -> Pipeline:
+    """``order`` names relations and views that come first, whatever their order in the script."""
     with refusing_depth():
         translation = nothing(dialect).followed(script)
-        translated = translation.script
+        translated = _in_order(translation.script, order)
         _refuse_what_needs_one_process(translation)
+        refuse_all(translated.relations, ON_SPARK)
         if not translated.results:
             raise Error("the script has no view to maintain: add CREATE MATERIALIZED VIEW … AS SELECT …")
         for result in translated.results:
             _check_types(result)
             _check_order(result)
-        grid, program, merge = _cut(translated, cells, strategy)
+        grid, program, merge = _cut(_as_cells_hold_it(translated), cells, strategy, every_column)
     relations = {r.name: r for r in translated.relations}
     results = {r.name: r for r in translated.results}
-    return Pipeline(script, strategy, cells, relations, results, grid, program, merge)
+    return Pipeline(script, strategy, cells, every_column, relations, results, grid, program, merge)
+
+
+def _in_order(script: Script, order: tuple[str, ...]) -> Script:
+    places = {name: place for place, name in enumerate(order)}
+
+    def place(named: Relation | Result) -> int:
+        return places.get(named.name, len(places))
+
+    relations, results = sorted(script.relations, key=place), sorted(script.results, key=place)
+    return replace(script, relations=tuple(relations), results=tuple(results))
 
 
 def _refuse_what_needs_one_process(translation: Translation) -> None:
-    """Rows come from sources alone, each to the cells that need it: no cell knows all keys, and none has a clock."""
-    if CLOCK in translation.script.relations:
-        raise Error("a view reads now(), and on Spark nothing moves the clock: db.tick does, in a local database")
+    """Rows come from sources alone, each to the cells that need it: no cell knows all keys."""
     for step in translation.steps:
         if isinstance(step, Changed):
             raise Error(f"the script changes rows of {step.statement.name}: on Spark they come from its source alone")
@@ -113,17 +142,12 @@ def _refuse_what_needs_one_process(translation: Translation) -> None:
         texts = [q.text for q in result.reads] + [c.term.text for c in result.columns]
         if name := next((n for n in SIGNATURES if any(f"{PREFIX}{n}(" in text for text in texts)), None):
             raise Error(f"{result.name} calls {name}, a function of Python, which no cell on Spark has")
-    types = [(f"{r.name}.{c.name}", c.type) for r in translation.script.relations for c in r.columns]
-    types += [(f"{r.name}.{c.name}", c.type) for r in translation.script.results for c in r.columns]
-    for name, type_ in types:
-        if type_.uuid:
-            raise Error(f"{name} is a UUID: on Spark declare VARCHAR, and give all of them in one form")
-        if type_.zoned:
-            raise Error(f"{name} is a {type_}: on Spark declare TIMESTAMP, and give the moments of UTC")
-        if type_.kind in HELD:
-            raise Error(f"{name} is a {type_}: on Spark declare {type_.held}, or cast to it")
-        if type_.is_integer and type_ not in (INTEGER, BIGINT):
-            raise Error(f"{name} is a {type_}: on Spark declare INTEGER or BIGINT, or cast to it")
+    for relation in translation.script.relations:
+        if relation.of:
+            raise Error(f"a view takes a list of {relation.of} apart by UNNEST, which Spark does before: F.explode")
+        if nested := next((c for c in relation.columns if c.type.is_nested), None):
+            what = f"{relation.name}.{nested.name} is a {nested.type}, which no row on Spark can have"
+            raise Error(f"{what}: declare its parts, or explode it before")
     for relation in translation.script.relations:
         if relation.key or relation.unique:
             word = "PRIMARY KEY" if relation.key else "UNIQUE"
@@ -133,12 +157,23 @@ def _refuse_what_needs_one_process(translation: Translation) -> None:
             )
 
 
+def cell_type(type_: Type) -> Type:
+    """The type that cells have in place of one: the one that engines hold it as, and of integers the two wide ones."""
+    if type_.is_integer:
+        return BIGINT if type_.kind in ("BIGINT", "UINTEGER") else INTEGER
+    return type_.held
+
+
+def _as_cells_hold_it(script: Script) -> Script:
+    """What views show keeps its type: it is made of what cells hold when they show it."""
+    columns = {r.name: tuple(replace(c, type=cell_type(c.type)) for c in r.columns) for r in script.relations}
+    return replace(script, relations=tuple(replace(r, columns=columns[r.name]) for r in script.relations))
+
+
 def _check_types(result: Result) -> None:
     for column in result.columns:
         if column.name in ("batch", "weight"):
             raise Error(f"{result.name} has a column {column.name}, as its changes have: rename it with AS")
-        if column.type.kind == "LIST":
-            raise Error(f"{result.name}.{column.name} is a list, which no view on Spark can have: write STRING_AGG")
         if column.type.precision > WIDEST_DECIMAL:
             raise Error(
                 f"{result.name}.{column.name} is {column.type}, wider than Spark's DECIMAL(38): cast it in the view"
@@ -150,14 +185,14 @@ def _check_order(result: Result) -> None:
         raise Error(f"{result.name} is ordered by what it does not show, which a DataFrame cannot be: select it too")
 
 
-def _cut(script: Script, cells: int, strategy: str) -> tuple[Grid, Program, Merge | None]:
+def _cut(script: Script, cells: int, strategy: str, every_column: bool) -> tuple[Grid, Program, Merge | None]:
     """What cells send each other has fixed widths; a program that needs more runs whole, in one cell."""
-    grid = plan(script, cells)
+    grid = plan(script, cells, every_column=every_column)
     program = compile_script(grid.script, strategy)
     try:
         merge = merge_of(program, grid)
     except Unfit as unfit:
-        grid, program, merge = _cut(script, 1, strategy)
+        grid, program, merge = _cut(script, 1, strategy, every_column)
         why = f"what cells would send each other has no fixed width: {unfit}"
         return replace(grid, why=why), program, merge
     shown = tuple(r for r in program.results if r.name in grid.local)  # the others are read off the sum
@@ -183,6 +218,7 @@ class Works:
 
     run: Run
     cells: int
+    clocks: Mapping[str, tuple[int, ...]]  # copy of the clock ↦ the cells that have it
     tasks: int  # at most so many to a stage: each costs some milliseconds, and can feed several cells
     in_one_task: bool  # nobody asked for more than one cell: no shuffle, and no parallel reading either
     preaggregate: bool  # equal rows of a batch are common: they are added up before they reach the cell
@@ -200,40 +236,19 @@ class Works:
 Artefacts = tuple[Artefact, Artefact | None]  # of the cells, and of the merge cells
 
 
-def prepare(checkpoint: str, pipeline: Pipeline) -> Artefacts:
-    """Where the checkpoint is: check whose it is, and put there what the cells run."""
+def published(checkpoint: str, pipeline: Pipeline) -> Artefacts:
+    """Where the checkpoint is: put there what the cells run."""
     store = Store.of(checkpoint)
-    _claim(store, pipeline)
     views = tuple(p.view for p in pipeline.merge.partials) if pipeline.merge else ()
     cell = publish(store, pipeline.program, pipeline.local, views)
     merge = publish(store, pipeline.merge.program, pipeline.merged) if pipeline.merge else None
     return cell, merge
 
 
-def _claim(store: Store, pipeline: Pipeline) -> None:
-    options = f"cells={pipeline.asked} strategy={pipeline.strategy} dialect={pipeline.program.dialect}"
-    if JOB not in store.names(""):
-        store.write(JOB, f"{pipeline.identity}\n{options}\n{pipeline.source}".encode())
-        return
-    known, begun, _ = store.read(JOB).to_pybytes().decode().split("\n", 2)
-    if known in (pipeline.identity, pipeline.identity_with_text):
-        return
-    what = f"with {begun}" if begun != options else "with another script"
-    raise Error(
-        f"the checkpoint {store.uri} was begun {what} (or by another version of viewlet), so its state is not this "
-        f"job's: go on as it was begun, or give a new checkpoint and let the sources replay"
-    )
-
-
-def results_of(checkpoint: str) -> dict[str, Result]:
-    """The views of the script that a checkpoint was begun with."""
-    store = Store.of(checkpoint)
-    try:
-        _, begun, script = store.read(JOB).to_pybytes().decode().split("\n", 2)
-    except FileNotFoundError:
-        raise Error(f"{checkpoint} holds no state of a maintained script") from None
-    dialect: Dialect = "paper" if "dialect=paper" in begun else "sql"
-    return {result.name: result for result in nothing(dialect).followed(script).script.results}
+def _cells_of(grid: Grid, clock: Copy) -> tuple[int, ...]:
+    routing = grid.routing(clock)
+    assert not routing.terms, "no dimension cuts the clock"
+    return routing.offsets
 
 
 def works(pipeline: Pipeline, run: Run, tasks: int, slots: Callable[[str], list[str]], artefacts: Artefacts) -> Works:
@@ -246,6 +261,7 @@ def works(pipeline: Pipeline, run: Run, tasks: int, slots: Callable[[str], list[
     return Works(
         run=run,
         cells=pipeline.grid.cells,
+        clocks={copy.name: _cells_of(pipeline.grid, copy) for copy in pipeline.clocks},
         tasks=tasks,
         in_one_task=pipeline.asked == 1,
         preaggregate=pipeline.grid.preaggregate,

@@ -24,9 +24,11 @@ TASK_FAILURES = 4  # what Spark allows on a cluster; a local master allows none 
 _LOCAL_MASTER = re.compile(r"local(?:\[(?P<cores>\*|\d+)\])?")
 
 # Anywhere. Between the JVM and its Python workers small messages wait for each other on TCP, 40 ms at a time (Nagle's
-# algorithm meets delayed acknowledgements); on Unix sockets they do not.
+# algorithm meets delayed acknowledgements); on Unix sockets they do not. SQL's TIME is a type that Spark has and does
+# not take unless it is told to.
 _OURS = {
     "spark.python.unix.domain.socket.enabled": "true",
+    "spark.sql.timeType.enabled": "true",
     "spark.ui.showConsoleProgress": "false",
 }
 # In this process: nothing listens to the network, nothing is printed but errors. Checkpoints go through the older of

@@ -44,9 +44,10 @@ class GroupedScope(Scope):
     def known(self, node: exp.Expr) -> Expr | None:
         assert self.base is not None
         columns = list(node.find_all(exp.Column))
-        if isinstance(node, exp.Column) or not columns or node.find(exp.AggFunc, exp.Query):
+        is_plain = isinstance(node, exp.Column) and (self.base.has(node) or self.base.struct(node) is None)
+        if is_plain or not columns or node.find(exp.AggFunc, exp.Query):
             return None
-        if not all(map(self.base.has, columns)):
+        if not all(self.base.has(column) or self.base.struct(column) for column in columns):
             return None
         value = expression(node, self.base)
         return None if self.keys.sets and is_shortened(node, value) else self._key(value)

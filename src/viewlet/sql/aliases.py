@@ -26,7 +26,7 @@ def meant(node: exp.Column, scope: Scope) -> Expr | None:
     if place is None or node.table:
         return None
     item = expression(aliases[place][1], replace(scope, aliases=aliases[:place]))
-    if item.type is not None and item.type.kind == "LIST":
+    if item.type is not None and item.type.kind == "LIST" and item.term.text not in scope.session.names.origins:
         hint = "select the list as it is, and compute from it when you read"
         raise scope.session.source.unsupported(node, f"the list {node.name} inside an expression", hint)
     return item
@@ -35,7 +35,8 @@ def meant(node: exp.Column, scope: Scope) -> Expr | None:
 def seeing(scope: Scope, aliases: Aliases) -> Scope:
     if isinstance(scope, AliasedScope):
         return replace(scope, aliases=aliases)
-    return AliasedScope(scope.session, scope.fields, scope.outer, scope.common, aliases) if aliases else scope
+    inner = scope.session, scope.fields, scope.outer, scope.common
+    return AliasedScope(*inner, aliases, rows=scope.rows) if aliases else scope
 
 
 def aliases_of(tree: exp.Select) -> Aliases:

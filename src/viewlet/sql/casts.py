@@ -208,7 +208,7 @@ class _Cast:
                 return strict("show_double", VARCHAR, rounded(self.inner))
             case "ENUM":
                 return enum_text(self.inner)
-            case "REAL" | "TIME" | "INTERVAL" | "BLOB":
+            case "REAL" | "TIME" | "INTERVAL" | "BLOB" | "LIST" | "STRUCT" | "MAP":
                 raise self.not_known()
         return strict("show_number", VARCHAR, self.inner, constant(number(self.given.scale), INTEGER))
 

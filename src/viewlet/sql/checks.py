@@ -11,9 +11,8 @@ from itertools import count
 import sqlglot
 from sqlglot import exp
 
-from viewlet.duck import connection, first_line
+from viewlet.duck import connection, depends_on_more, first_line
 from viewlet.schema import BOOLEAN, Column
-from viewlet.sql.derived import depends_on_more
 from viewlet.sql.source import Source
 
 _HINT = "a CHECK is a condition over the columns of its own row, which DuckDB computes"

@@ -14,7 +14,6 @@ from viewlet.sql.source import Source, did_you_mean
 
 _NULLS = "leave it out; a column that is never NULL is declared NOT NULL"
 _HINTS: dict[str, str] = {
-    "DEFAULT": "leave it out, and give the value with each row; a column that is not given is NULL",
     "REFERENCES": "leave it out; a view with NOT EXISTS (…) finds the rows without a partner",
     "FOREIGN KEY": "leave it out; a view with NOT EXISTS (…) finds the rows without a partner",
     "a generated column": "leave it out, and compute it in a view",
@@ -57,8 +56,8 @@ def is_nullable(source: Source, definition: exp.ColumnDef) -> bool:
                 nullable = bool(kind.args.get("allow_null"))
             case exp.PrimaryKeyColumnConstraint() | exp.UniqueColumnConstraint() | exp.CommentColumnConstraint():
                 pass
-            case exp.CheckColumnConstraint():
-                pass  # for viewlet.sql.checks
+            case exp.CheckColumnConstraint() | exp.DefaultColumnConstraint():
+                pass  # for viewlet.sql.checks, and for viewlet.sql.ddl
             case kind:
                 raise refuse(source, definition, kind)
     return nullable

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from sqlglot import exp
 from sqlglot.errors import ParseError
 
+from viewlet.duck import connection, depends_on_more, first_line
 from viewlet.schema import (
     BIGINT,
     BLOB,
@@ -32,6 +33,9 @@ from viewlet.schema import (
     Type,
     decimal,
     enum,
+    list_of,
+    map_of,
+    struct_of,
 )
 from viewlet.sql.constraints import is_nullable, is_table_constraint, keys
 from viewlet.sql.parse import Option, Statement
@@ -68,16 +72,12 @@ _PARAMETERS = {VARCHAR: 1, TIMESTAMP: 1, decimal(18, 3): 2}  # how many a type t
 _MOST_PLACES = 10  # of a second, in DuckDB
 _DIGITS_READ = 9  # of a parameter: Python reads no number of thousands of them
 _MICROSECONDS = "use TIMESTAMP, which keeps microseconds, and round before the insert"
-_LISTS = "use a stream of its own: one row for each element"
 _NEAREST = {
     exp.DType.UBIGINT: "use DECIMAL(20,0)",
     exp.DType.INT128: "use BIGINT or DECIMAL(38,0)",
     exp.DType.UINT128: "use DECIMAL(38,0)",
     exp.DType.TIMETZ: "use TIMESTAMP and store UTC",
-    exp.DType.STRUCT: "use a column for each field",
-    exp.DType.MAP: "use a stream of its own: one row for each key",
-    exp.DType.ARRAY: _LISTS,
-    exp.DType.LIST: _LISTS,
+    exp.DType.ARRAY: "use a list, without a length: INTEGER[]",
     exp.DType.TIMESTAMP_S: _MICROSECONDS,
     exp.DType.TIMESTAMP_MS: _MICROSECONDS,
     exp.DType.TIMESTAMP_NS: _MICROSECONDS,
@@ -85,7 +85,7 @@ _NEAREST = {
 _LAYOUT = (exp.PartitionedByProperty, exp.ClusteredByProperty, exp.SchemaCommentProperty)  # nothing of the rows
 _ALL_TYPES = (
     "the types are BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, DECIMAL(p,s), DATE, TIME, TIMESTAMP, "
-    "TIMESTAMPTZ, INTERVAL, VARCHAR, JSON, UUID, BLOB and ENUM"
+    "TIMESTAMPTZ, INTERVAL, VARCHAR, JSON, UUID, BLOB, ENUM, lists (INTEGER[]), STRUCT and MAP"
 )
 
 
@@ -129,13 +129,36 @@ def _column(source: Source, definition: exp.Expr) -> Column:
     nullable = is_nullable(source, definition)
     if definition.kind is None:
         raise source.error(definition, f"column {definition.name} has no type", _ALL_TYPES)
-    return Column(definition.name.lower(), data_type(source, definition, definition.kind), nullable)
+    type_ = data_type(source, definition, definition.kind)
+    return Column(definition.name.lower(), type_, nullable, default=_default(source, definition, type_))
+
+
+def _default(source: Source, definition: exp.ColumnDef, type_: Type) -> str:
+    """DEFAULT: a constant, which DuckDB computes."""
+    import duckdb
+
+    given = next((c.kind.this for c in definition.constraints if isinstance(c.kind, exp.DefaultColumnConstraint)), None)
+    if given is None or isinstance(given, exp.Null):
+        return ""
+    hint = "write a constant of the column's type; what changes from row to row comes with the row"
+    text: str = given.sql("duckdb")
+    if given.find(exp.Column, exp.Query) or depends_on_more(text):
+        raise source.unsupported(definition, f"DEFAULT {text}", hint)
+    try:
+        connection().sql(f"SELECT CAST({text} AS {type_})").fetchall()
+    except duckdb.Error as error:
+        raise source.error(definition, f"DEFAULT {text}: {first_line(error)}", hint) from None
+    return text
 
 
 def data_type(source: Source, place: exp.Expr, node: exp.DataType) -> Type:
     """A parameter is honoured or refused, never dropped; the length of a VARCHAR means nothing in DuckDB either."""
     if node.this == exp.DType.ENUM:
         return _enum(source, place, node)
+    if node.this == exp.DType.USERDEFINED and str(node.args.get("kind")).lower() in source.types:
+        return source.types[str(node.args["kind"]).lower()]
+    if node.args.get("nested") and not node.args.get("values"):
+        return _nested(source, place, node)
     type_ = None if node.args.get("nested") else _TYPES.get(node.this)
     if type_ is None:
         raise source.unsupported(
@@ -149,6 +172,27 @@ def data_type(source: Source, place: exp.Expr, node: exp.DataType) -> Type:
     if given and type_ == TIMESTAMP:
         _check_precision(source, place, node, given[0])
     return type_
+
+
+def _nested(source: Source, place: exp.Expr, node: exp.DataType) -> Type:
+    """INTEGER[], STRUCT(a INTEGER, b VARCHAR), MAP(VARCHAR, INTEGER)."""
+    parts = [part.kind if isinstance(part, exp.ColumnDef) else part for part in node.expressions]
+    types = [part for part in parts if isinstance(part, exp.DataType)]
+    if not types or len(types) < len(parts):
+        name = written_type(source, place, node)
+        raise source.error(place, f"{name} does not say what is in it", "write INTEGER[] or STRUCT(a INTEGER)")
+    inner = [data_type(source, place, part) for part in types]
+    if node.this == exp.DType.STRUCT:
+        names = [part.name.lower() for part in node.expressions]
+        if len(set(names)) < len(names) or "" in names:
+            raise source.error(place, "each field of a STRUCT has a name of its own", "write STRUCT(a INTEGER)")
+        return struct_of(dict(zip(names, inner, strict=True)))
+    if node.this == exp.DType.MAP:
+        if len(inner) != 2 or inner[0].is_nested:
+            hint = "write MAP(VARCHAR, INTEGER): a key is no list, struct or map"
+            raise source.error(place, f"{written_type(source, place, node)} has no plain keys and values", hint)
+        return map_of(*inner)
+    return list_of(inner[0])
 
 
 def _enum(source: Source, place: exp.Expr, node: exp.DataType) -> Type:
@@ -197,8 +241,8 @@ def written_type(source: Source, place: exp.Expr, node: exp.DataType) -> str:
 
 
 def _with_options(source: Source, plain: Relation, statement: Statement) -> Relation:
-    """``rate``, ``rows`` and ``distinct_<column>`` are ours (§5.1); the others belong to the connector."""
-    rate, rows = plain.rate, plain.rows
+    """``rate``, ``rows``, ``distinct_<column>`` (§5.1) and ``stored`` are ours; the others belong to the connector."""
+    rate, rows, stored = plain.rate, plain.rows, True
     distinct: dict[str, int] = {}
     verbatim: dict[str, str] = {}
     for option in statement.options:
@@ -206,12 +250,28 @@ def _with_options(source: Source, plain: Relation, statement: Statement) -> Rela
             rate = _positive(source, option)
         elif option.name == "rows":
             rows = _whole(source, option)
+        elif option.name == "stored":
+            stored = _stored(source, option, plain)
         elif option.name.startswith("distinct_"):
             name = _known_column(source, option, [c.name for c in plain.columns])
             distinct[name] = _whole(source, option)
         else:
             verbatim[option.name] = option.value
-    return replace(plain, rate=rate, rows=rows, distinct=MappingProxyType(distinct), options=MappingProxyType(verbatim))
+    known, others = MappingProxyType(distinct), MappingProxyType(verbatim)
+    return replace(plain, rate=rate, rows=rows, distinct=known, options=others, stored=stored)
+
+
+def _stored(source: Source, option: Option, plain: Relation) -> bool:
+    """Without its rows nobody knows whether a key is taken, and a static table is nothing but its rows."""
+    if option.is_string or option.value.lower() not in ("true", "false"):
+        raise source.error(option.token, "option stored must be true or false", "write stored = false")
+    stored = option.value.lower() == "true"
+    if not stored and plain.static:
+        raise source.error(option.token, f"{plain.name} is a table, which is its rows", "write CREATE STREAM")
+    if not stored and (plain.key or plain.unique):
+        message = f"{plain.name} has a PRIMARY KEY or UNIQUE columns, which are looked up among the stored rows"
+        raise source.error(option.token, message, "leave out stored = false, or the key")
+    return stored
 
 
 def _known_column(source: Source, option: Option, columns: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from sqlglot import exp
 from viewlet.program.trigger import Result
 from viewlet.schema import CLOCK, Relation
 from viewlet.sql.checks import checks
-from viewlet.sql.ddl import relation
+from viewlet.sql.ddl import data_type, relation
 from viewlet.sql.heads import Head, Kind
 from viewlet.sql.parse import AnyStatement, Change, Drop, Rename, Statement
 from viewlet.sql.result import result
@@ -64,6 +64,8 @@ class Definitions:
         match statement:
             case Statement():
                 self._create(statement)
+            case Drop(head) if head.kind == "TYPE":
+                self._drop_type(head)
             case Drop(head):
                 if self._is_there(head):
                     self._drop(head)
@@ -78,6 +80,9 @@ class Definitions:
     def _create(self, statement: Statement) -> None:
         if statement.name == CLOCK.name:
             raise self.source.error(statement.place, "now() is the clock", "choose another name")
+        if statement.kind == "TYPE":
+            self._create_type(statement)
+            return
         if statement.name in self.catalog:
             if statement.unless_there:
                 return
@@ -92,13 +97,25 @@ class Definitions:
         else:
             self._create_relation(statement)
 
+    def _create_type(self, statement: Statement) -> None:
+        """Another name for a type: what is defined with it has the type itself."""
+        known = statement.name in self.catalog.types
+        if known and not statement.replaces and not statement.unless_there:
+            hint = "choose another name, or write CREATE OR REPLACE TYPE"
+            raise self.source.error(statement.place, f"type {statement.name} is defined twice", hint)
+        assert isinstance(statement.tree, exp.DataType)
+        if not (known and statement.unless_there):
+            place = exp.Identifier(this=statement.name)
+            place.meta["start"] = statement.place.start
+            self.catalog.types[statement.name] = data_type(self.source, place, statement.tree)
+
     def _create_relation(self, statement: Statement) -> None:
         relation_, derived = relation(self.source, statement), self.catalog.derived.get(statement.name, ())
-        if derived and Dropped(statement.name) in self.dropped:
+        if (derived or statement.name in self.catalog.elements) and Dropped(statement.name) in self.dropped:
             hint = "choose another name: functions of its rows were computed for the one before"
             raise self.source.unsupported(statement.place, f"{statement.name} defined again", hint)
         checked = checks(self.source, statement.tree.this, relation_.columns)
-        self.catalog.relations[statement.name] = replace(relation_, columns=relation_.columns + checked + derived)
+        self.catalog.define(replace(relation_, columns=relation_.columns + checked + derived))
 
     def _create_view(self, statement: Statement) -> None:
         session = Session(self.source, self.catalog, self.dialect, Names())
@@ -120,11 +137,18 @@ class Definitions:
         self._check_kind(head.place, head.name, head.kind, head.materialized)
         return True
 
+    def _drop_type(self, head: Head) -> None:
+        if self.catalog.types.pop(head.name, None) is None and not head.optional:
+            known = ", ".join(self.catalog.types) or "none"
+            raise self.source.error(head.place, f"there is no type {head.name}", f"there are: {known}")
+
     def _drop(self, head: Head) -> None:
         self._check_unread(head.place, head.name, "be dropped")
         self._forget(head.name)
 
     def _forget(self, name: str) -> None:
+        for child in [r.name for r in self.catalog.relations.values() if r.of == name]:
+            self._forget(child)
         if self.catalog.relations.pop(name, None) is not None:
             self.steps.append(Dropped(name))
             self.dropped.add(Dropped(name))
@@ -133,7 +157,8 @@ class Definitions:
 
     def _rename(self, head: Head, column: str, new: str) -> None:
         self._check_unread(head.place, head.name, "be renamed")
-        if head.name in self.catalog.relations and self.catalog.relations[head.name].derived:
+        computed = head.name in self.catalog.elements or head.name in self.catalog.derived
+        if head.name in self.catalog.relations and (computed or self.catalog.relations[head.name].derived):
             hint = "drop it, and define it with another name"
             raise self.source.unsupported(head.place, "RENAME where functions of the rows were computed", hint)
         if column:
@@ -175,7 +200,7 @@ class Definitions:
             hint = "read it in Python, and insert its rows: DuckDB would give NULL for a sum of nothing"
             construct = f"reading the view {min(views)} in the paper's dialect"
             raise self.source.unsupported(statement.place, construct, hint)
-        now = Catalog(dict(self.catalog.relations), dict(self.catalog.views))
+        now = Catalog(dict(self.catalog.relations), dict(self.catalog.views), types=dict(self.catalog.types))
         self.steps.append(Changed(statement, now, self.source))
 
     # -- what stands in the way ----------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ def an(expr: Expr) -> str:
     """The type with its article, for messages."""
     if expr.type is None:
         return "NULL"
-    return f"{'an' if expr.type.kind in ('INTEGER', 'INTERVAL', 'ENUM') else 'a'} {expr.type}"
+    return f"{'an' if str(expr.type).startswith(('INT', 'ENUM')) else 'a'} {expr.type}"
 
 
 def not_null(term: Term) -> Query:

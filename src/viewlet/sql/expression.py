@@ -92,7 +92,7 @@ def expression(node: exp.Expr, scope: Scope) -> Expr:
         try:
             by_duckdb = derived(node, scope, anyway=isinstance(error, UnsupportedError))
         except SqlError as refused:
-            has_rule = type(node) in RULES and not isinstance(node, exp.Anonymous)
+            has_rule = type(node) in RULES and not isinstance(node, (exp.Anonymous, exp.Column))
             by_duckdb, error = None, error if has_rule else refused
         if by_duckdb is not None:
             return by_duckdb

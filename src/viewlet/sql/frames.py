@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from sqlglot import exp
 
-from viewlet.algebra.query import ONE, Compare, Query, join, union
-from viewlet.algebra.terms import FALSE, TRUE, Var, op
+from viewlet.algebra.query import Compare, Query, join, union
+from viewlet.algebra.terms import FALSE, ONE_TERM, TRUE, ZERO_TERM, Term, Var, number, op
+from viewlet.program.trigger import Excluded
 from viewlet.sql.expr import Expr, variable
 from viewlet.sql.expression import computed
+from viewlet.sql.functions import whole_constant
 from viewlet.sql.scope import Field, Scope
+from viewlet.sql.source import Source
 from viewlet.sql.types import comparable
 from viewlet.sql.unsupported import only
 
 Frame = Query | None  # None: all rows of the partition
-_RANGE = "RANGE and ROWS frames are taken: choose when you read"
 _BOUND = "write RANGE BETWEEN x PRECEDING AND CURRENT ROW"
 
 
@@ -64,6 +67,13 @@ def peers(keys: Sequence[Key]) -> Query:
     return join(*(key.same() for key in keys))
 
 
+def apart(keys: Sequence[Key]) -> Query:
+    """The rows that are no peers; without an ORDER BY all are."""
+    if not keys:
+        return Compare("=", ZERO_TERM, ONE_TERM)
+    return union(before(keys), before([key.reversed for key in keys]))
+
+
 def up_to(keys: Sequence[Key]) -> Query:
     """The rows before this one and its peers, which are one range where there is one key and no NULL."""
     if len(keys) == 1 and not keys[0].expr.nullable:
@@ -71,62 +81,115 @@ def up_to(keys: Sequence[Key]) -> Query:
     return union(before(keys), peers(keys))
 
 
-def frame_of(node: exp.Window, keys: tuple[Key, ...], scope: Scope) -> Frame:
-    """The rows that a window function goes over: without a frame, those up to the row and its peers."""
-    spec, source = node.args.get("spec"), scope.session.source
-    if spec is None:
-        return up_to(keys) if keys else None
-    only(source, spec, frozenset({"kind", "start", "start_side", "end", "end_side"}), {})
-    start, end = _side(spec, "start"), _side(spec, "end") if spec.args.get("end") else ("CURRENT ROW", "")
-    if start == ("UNBOUNDED", "PRECEDING") and end == ("UNBOUNDED", "FOLLOWING"):
-        return None
-    if str(spec.args["kind"]).upper() != "RANGE":
-        raise source.unsupported(node, f"a {str(spec.args['kind']).upper()} frame", _RANGE)
-    if not keys:
-        return None
-    reach = [_from(start, spec, keys, node, scope), _until(end, spec, keys, node, scope)]
-    return _both([part for part in reach if part is not None])
+@dataclass(frozen=True)
+class Place:
+    """How many rows or groups come before: ``own`` before the row itself, ``other`` before a row of its frame.
+
+    ``count`` is the factor that gives ``other`` its value.
+    """
+
+    own: Term
+    other: str
+    count: Query
 
 
-def has_row(node: exp.Window) -> bool:
-    """Whether the row itself is in its frame, so that no frame is empty."""
+class Window(Protocol):
+    """What a frame asks of its window: the order in which no two rows tie, and numbers in it or of groups."""
+
+    @property
+    def node(self) -> exp.Window: ...
+    @property
+    def scope(self) -> Scope: ...
+    def keys(self) -> tuple[Key, ...]: ...
+    def total(self) -> tuple[Key, ...]: ...
+    def place(self, unit: str) -> Place: ...
+
+
+Side = tuple[object, str]
+UNBOUNDED = "UNBOUNDED"
+
+
+@dataclass(frozen=True)
+class Spec:
+    """``unit BETWEEN start AND end``."""
+
+    unit: str
+    start: Side
+    end: Side
+
+    @property
+    def is_whole(self) -> bool:
+        return self.start == (UNBOUNDED, "PRECEDING") and self.end == (UNBOUNDED, "FOLLOWING")
+
+    @property
+    def has_distance(self) -> bool:
+        return any(isinstance(bound, exp.Expr) for bound, _ in (self.start, self.end))
+
+    @property
+    def has_row(self) -> bool:
+        """Whether the row itself is in its frame, so that no frame is empty."""
+        return self.start[1] != "FOLLOWING" and self.end[1] != "PRECEDING"
+
+
+def spec_of(node: exp.Window, source: Source) -> Spec:
+    """Without a frame, the rows up to the row and its peers."""
     spec = node.args.get("spec")
     if spec is None:
-        return True
-    start, end = _side(spec, "start"), _side(spec, "end") if spec.args.get("end") else ("CURRENT ROW", "")
-    return start[1] != "FOLLOWING" and end[1] != "PRECEDING"
+        return Spec("RANGE", (UNBOUNDED, "PRECEDING"), ("CURRENT ROW", ""))
+    only(source, spec, frozenset({"kind", "start", "start_side", "end", "end_side", "exclude"}), {})
+    end = _side(spec, "end") if spec.args.get("end") else ("CURRENT ROW", "")
+    return Spec(str(spec.args["kind"]).upper(), _side(spec, "start"), end)
 
 
-def _side(spec: exp.Expr, name: str) -> tuple[object, str]:
+def _side(spec: exp.Expr, name: str) -> Side:
     bound = spec.args[name]
     word = bound.upper() if isinstance(bound, str) else bound
     return word, str(spec.args.get(f"{name}_side") or "").upper()
 
 
-def _both(parts: list[Query]) -> Query:
-    return join(*parts) if parts else ONE
+def excluded_of(node: exp.Window) -> Excluded | None:
+    """EXCLUDE CURRENT ROW, GROUP or TIES; NO OTHERS says nothing."""
+    spec = node.args.get("spec")
+    word = spec.args.get("exclude") if spec is not None else None
+    return None if word is None else _EXCLUDED.get(word.name.upper())
 
 
-Side = tuple[object, str]
+_EXCLUDED: dict[str, Excluded] = {"CURRENT ROW": "current", "GROUP": "group", "TIES": "ties"}
 
 
-def _until(side: Side, spec: exp.Expr, keys: tuple[Key, ...], node: exp.Window, scope: Scope) -> Frame:
-    """The rows that do not come behind the end of the frame."""
-    if side == ("UNBOUNDED", "FOLLOWING"):
-        return None
-    if side[0] == "CURRENT ROW":
-        return up_to(keys)
-    return _offset(spec.args["end"], side[1] == "FOLLOWING", keys, node, scope)
-
-
-def _from(side: Side, spec: exp.Expr, keys: tuple[Key, ...], node: exp.Window, scope: Scope) -> Frame:
-    """The same from the other end."""
-    if side == ("UNBOUNDED", "PRECEDING"):
+def frame_of(window: Window) -> Frame:
+    """The rows that a window function goes over."""
+    spec = spec_of(window.node, window.scope.session.source)
+    keys = window.total() if spec.unit == "ROWS" and not spec.is_whole else window.keys()
+    if spec.is_whole or not keys:
         return None
     backwards = tuple(key.reversed for key in keys)
-    if side[0] == "CURRENT ROW":
-        return up_to(backwards)
-    return _offset(spec.args["start"], side[1] == "PRECEDING", backwards, node, scope)
+    reach = [_edge(window, spec, spec.start, backwards, "PRECEDING"), _edge(window, spec, spec.end, keys, "FOLLOWING")]
+    return join(*(part for part in reach if part is not None))
+
+
+def _edge(window: Window, spec: Spec, side: Side, keys: tuple[Key, ...], away: str) -> Frame:
+    """The rows that do not come behind the end of the frame, or with the order ``reversed``, before its start."""
+    bound, direction = side
+    if side == (UNBOUNDED, away):
+        return None
+    if bound == "CURRENT ROW":
+        return up_to(keys)
+    if not isinstance(bound, exp.Expr):
+        raise window.scope.session.source.error(window.node, "a frame that ends before it starts", _BOUND)
+    if spec.unit == "RANGE":
+        return _offset(bound, direction == away, keys, window.node, window.scope)
+    return _numbered(window, spec.unit, bound, direction, away)
+
+
+def _numbered(window: Window, unit: str, bound: exp.Expr, direction: str, away: str) -> Query:
+    """(m := the number of the other row) ⋈ [m <= n + x], for ``x FOLLOWING``."""
+    distance = whole_constant(bound, window.scope, f"a distance of {unit}")
+    if distance is None or distance < 0:
+        raise window.scope.session.source.error(window.node, f"a distance of {unit} is a number from 0 on", _BOUND)
+    place = window.place(unit)
+    edge = op("+" if direction == "FOLLOWING" else "-", place.own, number(distance))
+    return join(place.count, Compare("<=" if away == "FOLLOWING" else ">=", Var(place.other), edge))
 
 
 def _offset(bound: exp.Expr, is_further: bool, keys: tuple[Key, ...], node: exp.Window, scope: Scope) -> Query:

@@ -93,6 +93,8 @@ def _mismatch(node: exp.Expr, scope: Scope, value: Expr, wanted: str) -> Excepti
     source, said = scope.session.source, f"{an(value)} where {'an' if wanted == 'INTEGER' else 'a'} {wanted} belongs"
     if value.is_string_literal:  # which DuckDB reads as a number
         return source.unsupported(node, said, "write the number without quotes")
+    if value.type is not None and value.type.is_nested:  # DuckDB's function of that name may take a list
+        return source.unsupported(node, said, "write a function of lists, of the columns of one row")
     return source.error(node, said, f"write CAST(x AS {wanted})")
 
 

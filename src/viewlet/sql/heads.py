@@ -10,16 +10,19 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from viewlet.sql.source import Source
 
-Kind = Literal["STREAM", "TABLE", "VIEW"]
+Kind = Literal["STREAM", "TABLE", "VIEW", "TYPE"]
 Verb = Literal["CREATE", "DROP", "ALTER", "CHANGE"]
-KINDS: dict[str, Kind] = {"STREAM": "STREAM", "TABLE": "TABLE", "VIEW": "VIEW"}
+KINDS: dict[str, Kind] = {"STREAM": "STREAM", "TABLE": "TABLE", "VIEW": "VIEW", "TYPE": "TYPE"}
 PLAIN_NAME = re.compile(r"[A-Za-z_]\w*")
 _VERBS: dict[str, Verb] = {"CREATE": "CREATE", "DROP": "DROP", "ALTER": "ALTER"}
 CHANGES = ("INSERT", "UPDATE", "DELETE", "TRUNCATE")  # the first words of statements that change rows
 _SCHEMA = "main"
 _STATEMENTS = (
-    "CREATE STREAM, CREATE TABLE, CREATE [MATERIALIZED] VIEW, DROP, ALTER … RENAME, INSERT, UPDATE, DELETE or TRUNCATE"
+    "CREATE STREAM, CREATE TABLE, CREATE [MATERIALIZED] VIEW, CREATE TYPE, DROP, ALTER … RENAME, INSERT, UPDATE, "
+    "DELETE or TRUNCATE"
 )
+_INSTEAD = {"COPY": "read the file in Python, and hand its rows to db.insert(name, rows)"}
+"""Of statements that people write, what to do instead."""
 _A_NAME = 'a name is letters, digits and _, or anything in quotes: "a name"'
 _OTHER_OBJECTS = {
     "SOURCE": "write CREATE STREAM name (column type, …) WITH (connector = '…')",
@@ -27,7 +30,6 @@ _OTHER_OBJECTS = {
     "INDEX": "leave it out: viewlet keeps the maps that its views need",
     "UNIQUE": "declare PRIMARY KEY or UNIQUE where the stream or table is created",
     "SCHEMA": "leave it out: there is one schema, main",
-    "TYPE": "write the type where it is used: mood ENUM ('sad', 'happy')",
     "TEMP": "leave TEMP out: everything is in memory",
     "TEMPORARY": "leave TEMPORARY out: everything is in memory",
     "MACRO": "write the expression where it is used",
@@ -63,9 +65,9 @@ def verb(source: Source, tokens: list[Token]) -> Verb:
     if changes_rows(tokens):
         return "CHANGE"
     if word in ("SELECT", "WITH", "FROM", "VALUES"):
-        hint = "give it a name: CREATE MATERIALIZED VIEW name AS SELECT …"
+        hint = "ask it once with db.sql(…), or keep it fresh: CREATE MATERIALIZED VIEW name AS SELECT …"
         raise source.unsupported(tokens[0], "a SELECT outside a view", hint)
-    raise source.unsupported(tokens[0], word, f"a statement is {_STATEMENTS}")
+    raise source.unsupported(tokens[0], word, _INSTEAD.get(word, f"a statement is {_STATEMENTS}"))
 
 
 def changes_rows(tokens: list[Token]) -> bool:

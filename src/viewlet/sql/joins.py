@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from viewlet.algebra.query import Query, inputs, outputs
 from viewlet.algebra.terms import op
+from viewlet.sql.asof import Match, asof_join, matches_on
 from viewlet.sql.expr import Expr, compared, holds, loose, merge
 from viewlet.sql.expression import boolean, matched, unified
 from viewlet.sql.outer_join import Rows, full_join, left_join, right_join, semi_join
@@ -33,14 +34,26 @@ def joined(node: exp.Join, left: Rows, right: Rows, around: Scope) -> Rows:
     if side in ("RIGHT", "FULL"):
         _refuse_lateral(node, side, left, right, around)
         left = left.named(names)
-    if side in ("LEFT", "FULL"):
+    if side in ("LEFT", "FULL") or "ASOF" in words:
         right = right.named(names)
     pairs = [_pair(name, left, right, around) for name in _shared(node, left, right, around)]
+    if "ASOF" in words:
+        return _merged(asof_join(node, left, right, _asof(node, pairs, left, right, around), around), pairs, "", around)
     condition = _condition(node, pairs, around.adding(left.fields + right.fields), len(around.fields))
     if "SEMI" in words or "ANTI" in words:
         return semi_join(left, right, condition, names, "<>" if "SEMI" in words else "=")
     rows = _OUTER[side](left, right, condition, names) if side else left.beside(right).where(condition)
     return _merged(rows, pairs, side, around)
+
+
+def _asof(node: exp.Join, pairs: list[_Pair], left: Rows, right: Rows, around: Scope) -> list[Match]:
+    """The conditions of an ASOF JOIN; the last column of USING is the one that is not after that of the left."""
+    fields = left.fields + right.fields
+    if node.args.get("on") is not None:
+        return matches_on(node, right, around.adding(fields))
+    symbols = ["="] * (len(pairs) - 1) + [">="]
+    sides = [matched(p.name, around, fields[p.left].expr, fields[p.right].expr) for p in pairs]
+    return [Match(symbol, *pair) for symbol, pair in zip(symbols, sides, strict=False)]
 
 
 def _refuse_lateral(node: exp.Join, side: str, left: Rows, right: Rows, around: Scope) -> None:

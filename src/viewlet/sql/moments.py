@@ -1,4 +1,4 @@
-"""VARIANCE, STDDEV, COVAR and CORR: functions of sums, finished where the sums are read.
+"""VARIANCE, STDDEV, COVAR, CORR and REGR_*: functions of sums, finished where the sums are read.
 
 As in DuckDB every argument counts as a DOUBLE. A moment is a difference of two numbers that may be nearly equal, and
 the native engine has 106 bits of each. So a difference below 10⁻²⁷ of either is the 0 that it would be without
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from viewlet.algebra.terms import ONE_TERM, ZERO_TERM, Term, Var, number, op
-from viewlet.schema import DOUBLE
+from viewlet.algebra.terms import NULL, ONE_TERM, ZERO_TERM, Term, Var, number, op
+from viewlet.schema import DOUBLE, Type
 from viewlet.sql.aggregate import Call, aggregates, one_argument, summed
 from viewlet.sql.expr import Expr, merge, not_null, strict
 from viewlet.sql.grouping import Grouping
@@ -92,6 +92,43 @@ def _together(call: Call) -> Expr:
         case exp.Corr():
             measure = op("/", measure, op("*", _root(pairs.variance(pairs.x)), _root(pairs.variance(pairs.y))))
     return _finished(measure)
+
+
+@aggregates(
+    exp.RegrSlope,
+    exp.RegrIntercept,
+    exp.RegrR2,
+    exp.RegrSxx,
+    exp.RegrSyy,
+    exp.RegrSxy,
+    exp.RegrAvgx,
+    exp.RegrAvgy,
+    exp.RegrCount,
+)
+def _line(call: Call) -> Expr:
+    """Of the straight line y = a + b·x that is nearest to the rows; y is the first argument."""
+    pairs = _paired(to_double(call.number(1)), to_double(call.number(0)), call.grouping)
+    if isinstance(call.node, exp.RegrCount):
+        return Expr(pairs.rows, Type("UINTEGER"), pairs.rows)
+    return _finished(_of_line(call.node, pairs))
+
+
+def _of_line(node: exp.AggFunc, pairs: _Pairs) -> Term:
+    """b is NULL where x does not vary; DuckDB says NaN of it."""
+    x, y = pairs.variance(pairs.x), pairs.variance(pairs.y)
+    slope = op("/", pairs.covariance(), x)
+    match node:
+        case exp.RegrSlope():
+            return slope
+        case exp.RegrIntercept():
+            return op("-", pairs.mean(pairs.y), op("*", slope, pairs.mean(pairs.x)))
+        case exp.RegrR2():
+            share = op("/", op("*", slope, pairs.covariance()), y)
+            return op("case", op("=", x, ZERO_TERM), NULL, op("=", y, ZERO_TERM), ONE_TERM, share)
+        case exp.RegrAvgx() | exp.RegrAvgy():
+            return pairs.mean(pairs.x if isinstance(node, exp.RegrAvgx) else pairs.y)
+    part = {exp.RegrSxx: x, exp.RegrSyy: y}.get(type(node), pairs.covariance())
+    return op("*", part, pairs.rows)
 
 
 def _paired(x: Expr, y: Expr, grouping: Grouping) -> _Pairs:

@@ -1,4 +1,4 @@
-"""Types that engines hold as others (:attr:`viewlet.schema.Type.held`): REAL, TIME, INTERVAL, ENUM and BLOB."""
+"""Types that engines hold as others (:attr:`viewlet.schema.Type.held`): REAL, TIME, ENUM, BLOB, lists and so on."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from fractions import Fraction
 from viewlet.algebra.functions.calendar import time_of_day
 from viewlet.algebra.functions.numbers import nearest_single
 from viewlet.algebra.terms import NULL, Const, Term, number, op, string
-from viewlet.schema import BITS, BLOB, DOUBLE, REAL, TIME, VARCHAR, Type
+from viewlet.schema import BITS, BLOB, DOUBLE, NESTED, REAL, TIME, VARCHAR, Type
 from viewlet.sql.expr import Expr, constant, loose, rounded, strict
 
-BY_DUCKDB = frozenset({"REAL", "TIME", "ENUM", "BLOB"})  # whose functions DuckDB computes when a row arrives
+BY_DUCKDB = frozenset({"REAL", "TIME", "ENUM", "BLOB", *NESTED})  # whose functions DuckDB computes when a row arrives
 _EXACT_BITS = 32  # integers that are doubles
 _BYTES = re.compile(r"(?:[\x00-\x5b\x5d-\x7f]|\\x[0-9A-Fa-f]{2})*")
 

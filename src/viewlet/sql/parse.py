@@ -19,6 +19,8 @@ from viewlet.sql import heads
 from viewlet.sql.foreign import without_emit, without_watermarks
 from viewlet.sql.heads import PLAIN_NAME, Head, Kind, is_name
 from viewlet.sql.interval import check_intervals
+from viewlet.sql.pivots import write_pivots_out
+from viewlet.sql.selected_lists import unnest_in_from
 from viewlet.sql.source import Source
 from viewlet.sql.time_windows import time_windows, without_table_words
 
@@ -136,7 +138,10 @@ def _parse_statement(source: Source, tokens: list[Token]) -> AnyStatement:
 
 def _create(source: Source, tokens: list[Token], head: Head) -> Statement:
     text = source.text[tokens[0].start : tokens[-1].end + 1]
-    if head.kind == "VIEW":
+    tree: exp.Expr
+    if head.kind == "TYPE":
+        columns, options, tree = None, tuple[Option, ...](), _type(source, tokens, head)
+    elif head.kind == "VIEW":
         columns, query = _view_head(source, tokens, head)
         query = check_intervals(source, without_emit(source, query))
         tree = time_windows(source, _tree(source, without_table_words(source, query), source.text))
@@ -153,6 +158,18 @@ def _create(source: Source, tokens: list[Token], head: Head) -> Statement:
     return Statement(
         head.kind, head.name, head.place, tree, text, options, columns, is_kept, head.replaces, head.optional
     )
+
+
+def _type(source: Source, tokens: list[Token], head: Head) -> exp.DataType:
+    """CREATE TYPE name AS type."""
+    body = tokens[head.end + 1 :]
+    hint = "write CREATE TYPE mood AS ENUM ('sad', 'happy'), AS STRUCT(a INTEGER), or AS another type"
+    if not body or tokens[head.end].token_type != TokenType.ALIAS:
+        raise source.error(head.place, f"type {head.place.text} could not be read", hint)
+    try:
+        return exp.DataType.build(source.text[body[0].start : body[-1].end + 1], dialect="duckdb", udt=True)
+    except (ParseError, ValueError):
+        raise source.error(body[0], f"type {head.place.text} could not be read", hint) from None
 
 
 def _change(source: Source, tokens: list[Token]) -> Change:
@@ -248,8 +265,10 @@ def _tree(source: Source, tokens: list[Token], text: str) -> exp.Expr:
         if call.name.lower() == "mad" and len(call.expressions) == 1:
             node = call.replace(Mad(this=call.expressions[0]))
             node.meta.update(call.meta)
+    tree = write_pivots_out(source, tree)
     for select in list(tree.find_all(exp.Select)):
         _write_windows_out(source, select)
+        unnest_in_from(source, select)
     return tree
 
 

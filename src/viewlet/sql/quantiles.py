@@ -57,8 +57,9 @@ def _quantile_cont(call: Call) -> Expr:
     return _continuous(call, x, grouping, _fraction(call))
 
 
-@aggregates(exp.PercentileDisc, exp.Quantile)
+@aggregates(exp.PercentileDisc, exp.Quantile, exp.ApproxQuantile)
 def _quantile_disc(call: Call) -> Expr:
+    """APPROX_QUANTILE is the exact one here."""
     return _discrete(call, *_values(call, call.argument()), _fraction(call))
 
 

@@ -6,160 +6,182 @@ Rows are numbered when a view is read. Where rows tie, their columns decide, on 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from sqlglot import exp
 
 from viewlet.algebra.terms import NULL, ONE_TERM, Const, Term, Var, number, op
-from viewlet.program.trigger import Order, RowFunction, RowWindow
+from viewlet.program.trigger import FrameUnit, Order, RowFunction, RowWindow
 from viewlet.schema import BIGINT, DOUBLE
 from viewlet.sql.expr import Expr, constant, variable
 from viewlet.sql.expression import expression
-from viewlet.sql.frames import Key
+from viewlet.sql.frames import UNBOUNDED, Key, Side, Spec, excluded_of
 from viewlet.sql.functions import whole_constant
 from viewlet.sql.scope import Scope
 from viewlet.sql.types import convert, sum_type
 from viewlet.sql.unsupported import only
 
 Rows = tuple[int | None, int | None]
-_AT_TOP = "select it in the outermost SELECT of a materialized view, without DISTINCT"
-_PLAIN = "the aggregates of ROWS frames are SUM, COUNT, AVG, MIN and MAX, without DISTINCT and FILTER"
 _FRAME = "write ROWS BETWEEN 2 PRECEDING AND CURRENT ROW"
 _ALWAYS = (exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead, exp.NthValue)
+_AGGREGATES = (exp.Sum, exp.Count, exp.Avg, exp.Min, exp.Max)
+_SHAPED = (exp.Distinct, exp.Order, exp.Tuple)
 _EXTREMES: dict[type[exp.Expr], RowFunction] = {exp.Min: "min", exp.Max: "max"}
 
 
 class Numbering(Protocol):
     """What collects the windows of a block."""
 
-    @property
-    def at_top(self) -> bool: ...
     def argument(self, expr: Expr) -> Term: ...
     def numbered(self, window: RowWindow, name: str) -> str: ...
 
 
-def is_by_rows(node: exp.Window) -> bool:
+def is_by_rows(node: exp.Window, spec: Spec) -> bool:
     """An aggregate over the whole partition needs no numbers, whatever its frame is called."""
-    spec = node.args.get("spec")
     if isinstance(node.this, _ALWAYS):
         return True
-    if spec is None or str(spec.args["kind"]).upper() != "ROWS":
-        return False
-    return _rows(spec) != (None, None) or isinstance(node.this, (exp.FirstValue, exp.LastValue))
+    if isinstance(node.this, (exp.FirstValue, exp.LastValue)):
+        order = node.args.get("order")
+        return spec.unit == "ROWS" or order is None or len(order.expressions) != 1
+    return not spec.is_whole and (spec.unit == "ROWS" or (spec.unit == "GROUPS" and spec.has_distance))
 
 
-def by_rows(node: exp.Window, windows: Numbering, partition: Sequence[str], keys: Sequence[Key], scope: Scope) -> Expr:
-    source = scope.session.source
-    name = source.called(node.this)
-    word = name.text.upper() if name else node.this.key.upper()
-    if not windows.at_top:
-        raise source.unsupported(node, f"{word} by the numbers of rows, below the top of a view", _AT_TOP)
+def is_for_reader(node: exp.Window, spec: Spec) -> bool:
+    """Whether a reader that sorts the rows has less to do than triggers that keep a frame of each row."""
+    return excluded_of(node) is not None or (spec.unit == "GROUPS" and spec.has_distance)
+
+
+def by_rows(
+    node: exp.Window, spec: Spec, windows: Numbering, partition: Sequence[str], keys: Sequence[Key], scope: Scope
+) -> Expr | None:
+    """None where the calculus has to count."""
     order = tuple(Order(Var(k.var), k.descending, k.nulls_first) for k in keys)
-    return _Call(node, windows, scope, RowWindow("", "row_number", (), tuple(map(Var, partition)), order)).value()
+    frame = _frame(spec, node, scope)
+    if frame is None:
+        return None
+    window = RowWindow("", "row_number", (), tuple(map(Var, partition)), order, *frame, excluded_of(node), len(order))
+    return _Call(node, windows, scope, window).value()
+
+
+def _frame(spec: Spec, node: exp.Window, scope: Scope) -> tuple[Rows, FrameUnit] | None:
+    """From how many rows or groups behind, to how many: a RANGE without a distance goes by groups."""
+    if spec.unit == "RANGE" and spec.has_distance:
+        return None
+    sides = [_side(side, scope, spec.unit) for side in (spec.start, spec.end)]
+    if (spec.start[0], spec.start[1]) == (UNBOUNDED, "FOLLOWING") or spec.end == (UNBOUNDED, "PRECEDING"):
+        raise scope.session.source.error(node, "a frame that ends before it starts", _FRAME)
+    return (sides[0], sides[1]), "rows" if spec.unit == "ROWS" else "groups"
+
+
+def _side(side: Side, scope: Scope, unit: str) -> int | None:
+    bound, direction = side
+    if not isinstance(bound, exp.Expr):
+        return None if bound == UNBOUNDED else 0
+    distance = whole_constant(bound, scope, f"a distance of {unit}")
+    if distance is None or distance < 0:
+        raise scope.session.source.error(bound, f"a distance of {unit} is a number from 0 on", _FRAME)
+    return -distance if direction == "PRECEDING" else distance
 
 
 class _Call:
     def __init__(self, node: exp.Window, windows: Numbering, scope: Scope, window: RowWindow) -> None:
         self.node, self.windows, self.scope, self.window = node, windows, scope, window
-        self.source, self.call = scope.session.source, node.this
+        self.source, self.call = scope.session.source, _filtered(node.this)
 
-    def value(self) -> Expr:
+    def value(self) -> Expr | None:
         match self.call:
             case exp.RowNumber():
                 return variable(self.added("row_number"), BIGINT, False)
             case exp.Ntile():
-                return self.ntile()
+                return variable(self.added("ntile", number(parts_of(self.node, self.scope))), BIGINT, False)
             case exp.Lag() | exp.Lead():
-                return self.shifted("lag" if isinstance(self.call, exp.Lag) else "lead")
+                shift = shift_of(self.node, self.scope)
+                terms = self.windows.argument(shift.x), number(shift.by), self.windows.argument(shift.default)
+                function: RowFunction = "lag" if isinstance(self.call, exp.Lag) else "lead"
+                return variable(self.added(function, *terms), shift.x.type, shift.nullable)
             case exp.FirstValue() | exp.LastValue() | exp.NthValue():
-                return self.nth()
-            case exp.Sum() | exp.Count() | exp.Avg() | exp.Min() | exp.Max():
-                return self.aggregate()
-        raise self.source.unsupported(self.node, "this in a ROWS frame", _PLAIN)
+                x, place = expression(self.call.this, self.scope), place_of(self.node, self.scope)
+                return variable(self.added("nth_value", self.windows.argument(x), number(place)), x.type, True)
+        return self.aggregate() if isinstance(self.call, _AGGREGATES) else None
 
-    def added(self, function: RowFunction, *arguments: Term, frame: Rows = (None, None)) -> str:
-        w = self.window
-        return self.windows.numbered(RowWindow("", function, arguments, w.partition, w.order, frame), function)
+    def added(self, function: RowFunction, *arguments: Term) -> str:
+        return self.windows.numbered(replace(self.window, function=function, arguments=arguments), function)
 
-    def ntile(self) -> Expr:
-        parts = whole_constant(self.call.this, self.scope, "NTILE with a number")
-        if parts is None or parts < 1:
-            raise self.source.error(self.node, "NTILE takes a number of parts from 1 on", "write NTILE(4)")
-        return variable(self.added("ntile", number(parts)), BIGINT, False)
-
-    def shifted(self, function: RowFunction) -> Expr:
-        """LAG(x, n, default)."""
-        only(self.source, self.call, frozenset({"this", "offset", "default"}), {})
-        given, default = self.call.args.get("offset"), self.call.args.get("default")
-        by = 1 if given is None else whole_constant(given, self.scope, f"{function.upper()} by a number")
-        x = expression(self.call.this, self.scope)
-        other = constant(NULL, None) if default is None else expression(default, self.scope)
-        if by is None or (other.type not in (None, x.type) and not isinstance(other.term, Const)):
-            hint = f"write {function.upper()}(x, 1, y) with an x and a y of one type"
-            raise self.source.unsupported(self.node, f"{function.upper()} with these arguments", hint)
-        terms = self.windows.argument(x), number(by), self.windows.argument(convert(other, x.type))
-        is_there = default is not None and not x.nullable and not other.nullable
-        return variable(self.added(function, *terms), x.type, not is_there)
-
-    def nth(self) -> Expr:
-        """FIRST_VALUE is the first of its frame, LAST_VALUE the first from its end on."""
-        only(self.source, self.call, frozenset({"this", "offset"}), {})
-        place = {exp.FirstValue: ONE_TERM, exp.LastValue: number(-1)}.get(type(self.call))
-        if place is None:
-            n = whole_constant(self.call.args["offset"], self.scope, "NTH_VALUE with a number")
-            if n is None or n < 1:
-                raise self.source.error(self.node, "NTH_VALUE takes a number from 1 on", "write NTH_VALUE(x, 2)")
-            place = number(n)
-        x = expression(self.call.this, self.scope)
-        return variable(self.added("nth_value", self.windows.argument(x), place, frame=self.frame()), x.type, True)
-
-    def aggregate(self) -> Expr:
+    def aggregate(self) -> Expr | None:
         only(self.source, self.call, frozenset({"this", "big_int"}), {})
         argument = self.call.this
-        if isinstance(argument, (exp.Distinct, exp.Order)):
-            raise self.source.unsupported(self.node, "this in a ROWS frame", _PLAIN)
+        if isinstance(argument, _SHAPED):
+            return None
         if isinstance(self.call, exp.Count) and (argument is None or isinstance(argument, exp.Star)):
-            return variable(self.added("count", ONE_TERM, frame=self.frame()), BIGINT, False)
+            return variable(self.added("count", ONE_TERM), BIGINT, False)
         x = expression(argument, self.scope)
         term = self.windows.argument(x)
         if isinstance(self.call, exp.Count):
-            return variable(self.added("count", term, frame=self.frame()), BIGINT, False)
+            return variable(self.added("count", term), BIGINT, False)
         if type(self.call) in _EXTREMES:
-            return variable(self.added(_EXTREMES[type(self.call)], term, frame=self.frame()), x.type, True)
+            return variable(self.added(_EXTREMES[type(self.call)], term), x.type, True)
         if x.type is None or not x.type.is_numeric:
-            raise self.source.error(self.node, f"{self.call.key.upper()} takes a number", "use a numeric column")
-        total = self.added("sum", term, frame=self.frame())
+            return None
+        total = self.added("sum", term)
         if isinstance(self.call, exp.Sum):
             return variable(total, sum_type(x.type), True)
-        mean = op("/", Var(total), Var(self.added("count", term, frame=self.frame())))
+        mean = op("/", Var(total), Var(self.added("count", term)))
         return Expr(mean, DOUBLE, mean, variable(total, DOUBLE, True).guards, unrounded=True)
 
-    def frame(self) -> Rows:
-        """NTH_VALUE goes by ROWS, or over all rows of the partition."""
-        spec = self.node.args.get("spec")
-        if spec is None and not self.window.order:
-            return None, None
-        frame = None if spec is None else _rows(spec)
-        is_rows = spec is not None and str(spec.args["kind"]).upper() == "ROWS"
-        if spec is None or frame is None or (not is_rows and frame != (None, None)):
-            raise self.source.unsupported(self.node, "this frame by the numbers of rows", _FRAME)
-        only(self.source, spec, frozenset({"kind", "start", "start_side", "end", "end_side"}), {})
-        return frame
+
+def _filtered(call: exp.Expr) -> exp.Expr:
+    """SUM(x) FILTER (WHERE c) as SUM(CASE WHEN c THEN x END)."""
+    inner = call.this
+    if not isinstance(call, exp.Filter) or not isinstance(inner, _AGGREGATES) or isinstance(inner.this, _SHAPED):
+        return call
+    x = exp.Literal.number(1) if inner.this is None or isinstance(inner.this, exp.Star) else inner.this.copy()
+    kept = inner.copy()
+    kept.set("this", exp.Case(ifs=[exp.If(this=call.expression.this.copy(), true=x)]))
+    return kept
 
 
-def _rows(spec: exp.Expr) -> Rows | None:
-    """From how many rows behind, to how many; None where that is no constant."""
-    sides = list[int | None]()
-    for name, without_end in (("start", "PRECEDING"), ("end", "FOLLOWING")):
-        bound, side = spec.args.get(name), str(spec.args.get(f"{name}_side") or "").upper()
-        if bound is None or (isinstance(bound, str) and bound.upper() == "CURRENT ROW"):
-            sides.append(0)
-        elif isinstance(bound, str):
-            if side != without_end:
-                return None
-            sides.append(None)
-        elif isinstance(bound, exp.Literal) and bound.is_int:
-            sides.append(int(bound.this) * (-1 if side == "PRECEDING" else 1))
-        else:
-            return None
-    return sides[0], sides[1]
+# -- how a call is written ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Shift:
+    """LAG(x, by, default)."""
+
+    x: Expr
+    by: int
+    default: Expr
+    nullable: bool
+
+
+def shift_of(node: exp.Window, scope: Scope) -> Shift:
+    call, source = node.this, scope.session.source
+    only(source, call, frozenset({"this", "offset", "default"}), {})
+    given, default, word = call.args.get("offset"), call.args.get("default"), call.key.upper()
+    by = 1 if given is None else whole_constant(given, scope, f"{word} by a number")
+    x = expression(call.this, scope)
+    other = constant(NULL, None) if default is None else expression(default, scope)
+    if by is None or (other.type not in (None, x.type) and not isinstance(other.term, Const)):
+        hint = f"write {word}(x, 1, y) with an x and a y of one type"
+        raise source.unsupported(node, f"{word} with these arguments", hint)
+    is_there = default is not None and not x.nullable and not other.nullable
+    return Shift(x, by, convert(other, x.type), not is_there)
+
+
+def parts_of(node: exp.Window, scope: Scope) -> int:
+    """NTILE(parts)."""
+    parts = whole_constant(node.this.this, scope, "NTILE with a number")
+    if parts is None or parts < 1:
+        raise scope.session.source.error(node, "NTILE takes a number of parts from 1 on", "write NTILE(4)")
+    return parts
+
+
+def place_of(node: exp.Window, scope: Scope) -> int:
+    """FIRST_VALUE is the first of its frame, LAST_VALUE the first from its end on."""
+    only(scope.session.source, node.this, frozenset({"this", "offset"}), {})
+    if not isinstance(node.this, exp.NthValue):
+        return 1 if isinstance(node.this, exp.FirstValue) else -1
+    n = whole_constant(node.this.args["offset"], scope, "NTH_VALUE with a number")
+    if n is None or n < 1:
+        raise scope.session.source.error(node, "NTH_VALUE takes a number from 1 on", "write NTH_VALUE(x, 2)")
+    return n

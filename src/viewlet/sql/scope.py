@@ -5,18 +5,41 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import ClassVar
 
 from sqlglot import exp
 
 from viewlet.algebra.query import Query, Rel, inputs, outputs, rename, variables
-from viewlet.schema import Column, Relation
+from viewlet.schema import BIGINT, Column, Relation, Type
 from viewlet.schema import Dialect as Dialect
 from viewlet.sql.expr import Expr
 from viewlet.sql.parse import Statement
 from viewlet.sql.source import Source, did_you_mean
 
 Aliases = tuple[tuple[str, exp.Expr], ...]  # names of SELECT items, in order
+
+
+class Wider(Exception):
+    """The script needs more of a relation than it has yet: translate again, with it."""
+
+    relation: str
+
+
+class NewColumn(Wider):
+    """A derived column."""
+
+    def __init__(self, relation: str, column: Column) -> None:
+        super().__init__(relation, column)
+        self.relation, self.column = relation, column
+
+
+class NewElements(Wider):
+    """The elements of a list."""
+
+    def __init__(self, relation: str, unnested: Unnested) -> None:
+        super().__init__(relation, unnested)
+        self.relation, self.unnested = relation, unnested
 
 
 class Names:
@@ -53,6 +76,32 @@ class Names:
         return rename(q, {old: self.fresh(old) for old in sorted(variables(q) - keep - inputs(q))})
 
 
+@dataclass(frozen=True)
+class Unnested:
+    """A list that DuckDB computes of a row, the name of the relation of its elements, and their type."""
+
+    name: str
+    text: str
+    type: Type
+
+    def relation(self, parent: Relation, derived: tuple[Column, ...]) -> Relation:
+        """The columns of the parent, the element, its place, and what is derived of all these."""
+        taken = {column.name for column in parent.columns}
+        free = next(f"element_{i}" for i in count(1) if f"element_{i}" not in taken)
+        plain = tuple(replace(column, derived="") for column in parent.columns)
+        more = Column(free, self.type), Column(f"{free}_place", BIGINT, nullable=False)
+        return Relation(
+            self.name,
+            (*plain, *more, *derived),
+            parent.static,
+            parent.rate,
+            parent.rows,
+            of=parent.name,
+            unnests=self.text,
+            stored=parent.stored,
+        )
+
+
 @dataclass
 class Catalog:
     """What the script has defined so far."""
@@ -60,14 +109,29 @@ class Catalog:
     relations: dict[str, Relation] = field(default_factory=dict)
     views: dict[str, Statement] = field(default_factory=dict)
     derived: dict[str, tuple[Column, ...]] = field(default_factory=dict)  # of relations, defined or to be
+    elements: dict[str, tuple[Unnested, ...]] = field(default_factory=dict)  # lists of relations, in the same way
     reads_clock: bool = False  # a view has now() in it
+    types: dict[str, Type] = field(default_factory=dict)  # by CREATE TYPE
 
     def __contains__(self, name: str) -> bool:
         return name in self.relations or name in self.views
 
     @property
     def names(self) -> list[str]:
-        return [*self.relations, *self.views]
+        return [*(name for name, relation in self.relations.items() if not relation.of), *self.views]
+
+    def define(self, relation: Relation) -> None:
+        """With the relations of the elements of its lists."""
+        self.relations[relation.name] = relation
+        for unnested in self.elements.get(relation.name, ()):
+            self.define(unnested.relation(relation, self.derived.get(unnested.name, ())))
+
+    def widen(self, new: Wider) -> None:
+        """What the script needs more of, as if it had been there from the start."""
+        if isinstance(new, NewColumn):
+            self.derived[new.relation] = (*self.derived.get(new.relation, ()), new.column)
+        elif isinstance(new, NewElements):
+            self.elements[new.relation] = (*self.elements.get(new.relation, ()), new.unnested)
 
 
 @dataclass(frozen=True)
@@ -113,6 +177,7 @@ class Scope:
     outer: Scope | None = None
     common: Mapping[str, CommonTable] = field(default_factory=dict)
     aliases: Aliases = ()
+    rows: tuple[Query, ...] = field(default=(), kw_only=True)  # the product that has these columns, where it is known
     of_rows: ClassVar[bool] = True  # columns are read off rows, not off groups of them
 
     @property
@@ -140,6 +205,10 @@ class Scope:
 
     def _called(self, node: exp.Column) -> list[Field]:
         return [f for f in self.fields if f.name == node.name.lower() and f.is_in(node.table.lower())]
+
+    def struct(self, node: exp.Column) -> exp.Column | None:
+        """The column of this FROM clause that ``node`` names a field of: s of ``s.a``, t.s of ``t.s.a.b``."""
+        return next((column for column in structs(node) if self._called(column)), None)
 
     def column(self, node: exp.Column) -> Expr:
         return self.resolved(node)[1]
@@ -170,6 +239,9 @@ class Scope:
         raise self.session.source.error(node, "GROUPING cannot stand here", hint)
 
     def _unknown(self, node: exp.Column) -> Exception:
+        if any(level.struct(node) for level in self.levels):
+            hint = "group by the field itself, or take it in a subquery over the stream or table"
+            return self.session.source.unsupported(node, f"the field {node.sql()} here", hint)
         fields = [f for level in self.levels for f in level.fields]
         table = node.table.lower()
         if table and not any(table == f.table for f in fields):
@@ -190,3 +262,12 @@ class Scope:
         if name in ("rowid", "user", "session_user"):
             return name, "keep it as a column of its own"
         return None
+
+
+def structs(node: exp.Column) -> Iterator[exp.Column]:
+    """The columns that a name with dots may be a field of: for ``a.b.c`` the column b of a table a, or the column a."""
+    parts = node.parts
+    if len(parts) > 2:
+        yield exp.Column(this=parts[1].copy(), table=parts[0].copy())
+    if len(parts) > 1:
+        yield exp.Column(this=parts[0].copy())

@@ -11,6 +11,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from viewlet.errors import Error, SqlError, UnsupportedError
+from viewlet.schema import Type
 
 Place = exp.Expr | Token
 MADE = "made"  # the mark of a node that stands for something else in the script
@@ -50,6 +51,7 @@ class Source:
         self.text = text
         self.statement = 0  # where the statement begins that is being read
         self.tokens: Sequence[Token] = ()  # of the whole text
+        self.types: dict[str, Type] = {}  # that CREATE TYPE defined
         self.noted: list[SqlError] | None = None  # where all that is refused is wanted, not only the first
 
     def refuse(self, error: SqlError) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from viewlet.sql.pivots import Rest
 from viewlet.sql.scope import Field, Scope
 from viewlet.sql.source import did_you_mean
 from viewlet.sql.unsupported import only
@@ -22,7 +23,7 @@ def star_items(item: exp.Expr, star: exp.Star, scope: Scope) -> list[Item]:
     for column in (*excluded, *replaced.values(), *(a.this for a in star.args.get("rename") or [])):
         _check(column, fields, scope)
     kept = [f for f in fields if not any(_is_named(column, f) for column in excluded)]
-    if not kept:
+    if not kept and not isinstance(star, Rest):
         raise source.error(star, "EXCLUDE leaves no column", "keep one of them")
     return [
         (renamed.get(f.name, f.name), replaced[f.name].this if f.name in replaced else _column(f, star)) for f in kept
@@ -34,6 +35,9 @@ def _fields(item: exp.Expr, scope: Scope) -> list[Field]:
     fields = [f for f in scope.fields if f.is_in(table)]
     if fields:
         return fields
+    struct = next((f.expr for f in scope.fields if table and f.name == table and not f.merged), None)
+    if struct is not None and struct.type is not None and struct.type.kind == "STRUCT":
+        return [Field(table, name, struct) for name in struct.type.names]
     tables = sorted({f.table for f in scope.fields})
     hint = did_you_mean(table, tables, f"the tables here are: {', '.join(tables) or 'none'}")
     message = f"there is no table {table} in this query" if table else "SELECT * without FROM"

@@ -7,8 +7,22 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from viewlet.algebra.query import Bind, Compare, Exists, Join, Query, Rel, Sum, children, inputs, join, outputs, sum_
-from viewlet.algebra.terms import NULL, TRUE, ZERO_TERM, Var, free, op
+from viewlet.algebra.query import (
+    Bind,
+    Compare,
+    Exists,
+    Join,
+    Query,
+    Rel,
+    Sum,
+    Value,
+    children,
+    inputs,
+    join,
+    outputs,
+    sum_,
+)
+from viewlet.algebra.terms import NULL, ONE_TERM, TRUE, ZERO_TERM, Var, free, number, op
 from viewlet.schema import BOOLEAN, Relation
 from viewlet.sql.ending import as_value, without_first
 from viewlet.sql.expr import (
@@ -64,12 +78,21 @@ def _single_row(tree: exp.Expr, scope: Scope, is_one: bool) -> Expr:
 
 
 def _check_single(tree: exp.Expr, scope: Scope, rows: Query) -> None:
-    """An update that gives the subquery a second row is refused. What depends on rows around it has no one count."""
-    if inputs(rows):
+    """An update that gives the subquery a second row is refused: a second one for a row around it, where it needs one.
+
+    2 · Sum(R ⋈ (n := Sum(rows)) ⋈ [n > 1]) is at most 1 where no row of R has two.
+    """
+    if not inputs(rows):
+        scope.session.single.append(sum_((), rows))
+        return
+    around = join(*scope.rows)
+    if not inputs(rows) <= outputs(around) or inputs(around) or not scope.of_rows:
         construct = "a scalar subquery that may have several rows for a row around it"
         raise scope.session.source.unsupported(tree, construct, _SCALAR_HINT, "SELECT")
-    counted, _ = scope.session.names.apart([sum_((), rows), sum_((), rows)])
-    scope.session.single.append(counted)
+    count = scope.session.names.fresh("rows")
+    inner, _ = scope.session.names.apart([sum_((), rows), sum_((), rows)])
+    several = join(Bind(count, inner), Compare(">", Var(count), ONE_TERM))
+    scope.session.single.append(sum_((), join(around, several, Value(number(2)))))
 
 
 def at_most_one(product: tuple[Query, ...], relations: Mapping[str, Relation]) -> bool:

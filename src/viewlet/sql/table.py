@@ -32,6 +32,7 @@ from viewlet.sql.select_list import (
 from viewlet.sql.sets import set_operation
 from viewlet.sql.source import did_you_mean
 from viewlet.sql.top import first_rows, is_bounded_rank, split_qualify, with_qualify
+from viewlet.sql.unnesting import first_elements, joined_elements, listed
 from viewlet.sql.unsupported import only
 from viewlet.sql.values import written_rows
 from viewlet.sql.windows import Windows, WindowScope
@@ -163,11 +164,12 @@ def block(tree: exp.Select, outer: Scope) -> Block:
     only(source, tree, _SELECT_PARTS, SELECT_HINTS)
     scope = Scope(outer.session, (), outer.outer, with_common(tree, outer))
     rows = _from(tree, scope)
-    scope = scope.adding(rows.fields)
+    scope = replace(scope.adding(rows.fields), rows=rows.factors)
     where = tree.args.get("where")
     if where is not None:
         rows = rows.where(holds(boolean(where.this, seeing(scope, aliases_of(tree)))))
-    return Block(without_rejected(rows.factors), scope)
+    factors = without_rejected(rows.factors)
+    return Block(factors, replace(scope, rows=factors))
 
 
 def _from(tree: exp.Expr, scope: Scope) -> Rows:
@@ -184,6 +186,9 @@ def _joins(first: exp.Expr, joins: list[exp.Join], scope: Scope) -> Rows:
     before, last = Rows(), _from_item(first, scope)
     for node in joins:
         around = scope.adding(before.fields)
+        if (elements := listed(node.this)) is not None:
+            before, last = joined_elements(node, elements, before, last, around)
+            continue
         item = _from_item(node.this, around.adding(last.fields))
         if is_comma(node):
             before, last = before.beside(last), item
@@ -214,6 +219,8 @@ def with_common(tree: exp.Expr, scope: Scope) -> Mapping[str, CommonTable]:
 def _from_item(node: exp.Expr, scope: Scope) -> Rows:
     """A table, view or subquery; a subquery sees the columns of the items before it, with or without LATERAL."""
     source = scope.session.source
+    if (elements := listed(node)) is not None:
+        return first_elements(elements, scope)
     if isinstance(node, exp.Lateral):
         only(source, node, frozenset({"this", "alias"}), {})
         if not isinstance(node.this, exp.Subquery):

@@ -11,6 +11,7 @@ are counted from 1970-01-01, as in Flink. ``GROUP BY TUMBLE(t, size)`` with TUMB
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
@@ -27,18 +28,18 @@ _SHAPES = {
     "HOP": "write HOP(table, column, INTERVAL '2' SECOND, INTERVAL '10' SECOND): how often a window begins, its size",
 }
 _GROUP_WINDOWS = ("TUMBLE", "TUMBLE_START", "TUMBLE_END", "DATE_BIN")
-_NO_SESSIONS = "TUMBLE and HOP are there; keep the start of a session as a column of its own"
+_SESSIONS = ("SESSION", "SESSION_START", "SESSION_END", "SESSION_WINDOW")
+_NO_SESSIONS = (
+    "number the sessions: sum(CASE WHEN EXISTS (SELECT … a row of the same key in the gap before) THEN 0 ELSE 1 END)"
+    " OVER (PARTITION BY key ORDER BY t)"
+)
 
 
 def without_table_words(source: Source, tokens: Sequence[Token]) -> list[Token]:
     """Flink's ``TABLE(TUMBLE(TABLE bid, DESCRIPTOR(t), …))`` as ``TUMBLE(bid, t, …)``, which our parser reads."""
     dropped: set[int] = set()
-    for word, name, opening in zip(tokens, tokens[1:], tokens[2:], strict=False):
-        if (word.text.upper(), opening.text) in (
-            ("FROM", "("),
-            ("(", "("),
-            ("JOIN", "("),
-        ) and name.text.upper() == "SESSION":
+    for name, opening in pairwise(tokens):
+        if name.text.upper() in _SESSIONS and opening.token_type == TokenType.L_PAREN:
             raise source.unsupported(name, "a session window", _NO_SESSIONS)
     for i in range(len(tokens) - 3):
         words = [t.text.upper() for t in tokens[i : i + 4]]

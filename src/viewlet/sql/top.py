@@ -156,6 +156,14 @@ def first_rows(
     return factors, shown_number.among(others, Expr(rank, BIGINT, rank))
 
 
+def first_of_each(
+    rows: Query, groups: frozenset[str], columns: Sequence[tuple[str, bool]], names: Names
+) -> tuple[Query, ...]:
+    """The first row of each group, once, by its columns; with each of them stands whether it may be NULL."""
+    keys = [_Key(var, nullable) for var, nullable in columns if var not in groups]
+    return _first(rows, _before(rows, groups, keys, names), (0, 1), True, names)
+
+
 def _bound(names: Names, product: Query, exprs: Sequence[Expr]) -> tuple[list[str], Query]:
     """Each expression under a variable."""
     variables = list[str]()

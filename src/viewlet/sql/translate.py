@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from viewlet.errors import TOO_DEEP, TOO_DEEP_HINT, SqlError
 from viewlet.program.trigger import Script
@@ -22,10 +23,9 @@ from viewlet.sql import (  # noqa: F401  their rules register themselves
     windows,
 )
 from viewlet.sql.define import Definitions, Step
-from viewlet.sql.derived import NewColumn
 from viewlet.sql.parse import Statement, only_changes, parse
 from viewlet.sql.result import result
-from viewlet.sql.scope import Catalog, Dialect, Names, Session
+from viewlet.sql.scope import Catalog, Dialect, Names, Session, Wider
 from viewlet.sql.source import Source, script_text
 
 
@@ -45,7 +45,7 @@ class Translation:
             while True:
                 try:
                     return _followed(known, text, self.statements)
-                except NewColumn as new:  # views that were translated without it read their relation as it was
+                except Wider as new:  # views that were translated without it read their relation as it was
                     known = _wider(known, new)
         except RecursionError:
             line, column = text.line_column(text.statement)
@@ -63,20 +63,28 @@ class Translation:
 
     def refusals(self, source: str) -> list[SqlError]:
         """All that is wrong with the view that follows in ``source``, by place; :meth:`followed` raises the first."""
-        catalog = replace(self.catalog, relations=dict(self.catalog.relations))
+        known = self
         while True:
             try:
-                noted = self._noted(source, catalog)
-            except NewColumn as new:
-                relation = catalog.relations[new.relation]
-                catalog.relations[new.relation] = replace(relation, columns=(*relation.columns, new.column))
+                noted = known._noted(source)
+            except Wider as new:
+                known = _wider(known, new)._again(source, self.statements)
             else:
                 distinct = {(e.line or 0, e.column or 0, e.message): e for e in reversed(noted)}
                 return [distinct[place] for place in sorted(distinct)]
 
-    def _noted(self, source: str, catalog: Catalog) -> list[SqlError]:
+    def _again(self, source: str, statements: int) -> Translation:
+        """The first statements of a script, translated with what is known to be needed."""
         text = Source(script_text(source))
-        text.noted = []
+        definitions = _definitions(self, text)
+        for statement in islice(parse(text), statements):
+            definitions.take(statement)
+        return replace(self, catalog=definitions.catalog, statements=statements)
+
+    def _noted(self, source: str) -> list[SqlError]:
+        catalog = self.catalog
+        text = Source(script_text(source))
+        text.noted, text.types = [], catalog.types
         try:
             statement = next(parse(text, after=self.statements))
             assert isinstance(statement, Statement)
@@ -86,11 +94,11 @@ class Translation:
         return text.noted
 
 
-def _wider(known: Translation, new: NewColumn) -> Translation:
-    """Nothing is translated yet, but a relation will have one more derived column."""
-    derived = dict(known.catalog.derived)
-    derived[new.relation] = (*derived.get(new.relation, ()), new.column)
-    return replace(nothing(known.script.dialect), catalog=Catalog(derived=derived))
+def _wider(known: Translation, new: Wider) -> Translation:
+    """Nothing is translated yet, but a relation will have one more derived column, or elements of its own."""
+    catalog = Catalog(derived=dict(known.catalog.derived), elements=dict(known.catalog.elements))
+    catalog.widen(new)
+    return replace(nothing(known.script.dialect), catalog=catalog)
 
 
 def nothing(dialect: Dialect) -> Translation:
@@ -122,5 +130,7 @@ def _followed(known: Translation, text: Source, old: int) -> Translation:
 
 
 def _definitions(known: Translation, text: Source) -> Definitions:
-    catalog = replace(known.catalog, relations=dict(known.catalog.relations), views=dict(known.catalog.views))
+    names = known.catalog
+    catalog = replace(names, relations=dict(names.relations), views=dict(names.views), types=dict(names.types))
+    text.types = catalog.types
     return Definitions(text, known.script.dialect, catalog, {r.name: r for r in known.script.results})

@@ -300,7 +300,7 @@ def comparable(left: Expr, right: Expr, by_order: bool) -> tuple[Expr, Expr] | N
             return as_texts(left, right) if common_type(a, b) == VARCHAR else None
         case a, b if DOUBLE in (a, b) and a.is_numeric and b.is_numeric:
             return _as_doubles(left, right)
-        case a, b if a.uuid != b.uuid:
+        case a, b if a.uuid != b.uuid or (a.is_nested and a != b):
             return None
         case a, b if a.kind == b.kind or (a.is_numeric and b.is_numeric):
             return left, right

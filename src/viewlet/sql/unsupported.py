@@ -43,10 +43,9 @@ _SPELLED: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.RawString: ("$$…$$",),
     exp.PositionalColumn: ("a column by its place (#)",),
 }
-_WORDS: dict[object, str] = {exp.Fetch: "FETCH", exp.Lock: "FOR", "pivots": "PIVOT"}  # of parts of a query
+_WORDS: dict[object, str] = {exp.Fetch: "FETCH", exp.Lock: "FOR"}  # of parts of a query
 _NO_POSITION = (exp.Max, exp.Min, exp.Any, exp.All)
 JOINS = {
-    "ASOF": "find the partner before the insert",
     "POSITIONAL": "rows have no order: number them before the insert, and join by the number",
 }
 

@@ -12,22 +12,26 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from viewlet.algebra.query import Bind, Exists, Query, Value, join, outputs, rename, sum_
+from viewlet.algebra.query import Bind, Exists, Query, Value, factors, inputs, join, outputs, rename, sum_
 from viewlet.algebra.terms import ONE_TERM, ZERO_TERM, Term, Var, free, op, substitute_term
 from viewlet.program.trigger import Extreme, Gather, Order, RowWindow
 from viewlet.schema import BIGINT, DOUBLE
 from viewlet.sql.aggregate import aggregate_of
 from viewlet.sql.aliases import AliasedScope, seeing
-from viewlet.sql.expr import Expr, rounded
+from viewlet.sql.distinct_rows import row_key
+from viewlet.sql.exclusion import Exclusion
+from viewlet.sql.expr import Expr, rounded, variable
 from viewlet.sql.expression import expression, translates
-from viewlet.sql.frames import Frame, Key, before, frame_of, has_row, up_to
+from viewlet.sql.frames import Frame, Key, Place, Spec, before, excluded_of, frame_of, spec_of, up_to
 from viewlet.sql.grouping import Grouping, aggregate_factors, bound
-from viewlet.sql.row_windows import by_rows, is_by_rows
+from viewlet.sql.places import PLACES
+from viewlet.sql.row_windows import by_rows, is_by_rows, is_for_reader
 from viewlet.sql.scope import Names, Scope
 from viewlet.sql.select_list import Block
 from viewlet.sql.unsupported import only
 
 _PARTS = frozenset({"this", "partition_by", "order", "over", "spec"})
+_KEY = "declare a PRIMARY KEY, or take SELECT DISTINCT rows; at the top of a view equal rows are counted, too"
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,7 @@ class Windows:
     this: dict[str, str] = field(default_factory=dict)  # a variable of the order ↦ what frames call that of the row
     groupings: dict[object, Grouping] = field(default_factory=dict)
     rows: list[RowWindow] = field(default_factory=list)  # those that go by the numbers of rows
+    unread: list[exp.Window] = field(default_factory=list)  # those that no reader can find
 
     @property
     def product(self) -> Query:
@@ -75,17 +80,46 @@ class Windows:
         ties = tuple(Order(Var(key)) for key in keys)
         return tuple(replace(w, order=w.order + ties) for w in self.rows)
 
+    def this_of(self, var: str) -> str:
+        """What frames call the row's own value of a variable."""
+        return self.this.setdefault(var, self.names.fresh("this"))
+
+    def once(self, partition: Sequence[str], values: Sequence[str]) -> Query:
+        """The rows; with ``values``, each of these once."""
+        return Exists(sum_({*partition, *values}, self.product)) if values else self.product
+
     def grouping(
-        self, partition: Sequence[str], frame: Frame = None, values: tuple[str, ...] = (), sparse: bool = True
+        self,
+        partition: Sequence[str],
+        frame: Frame = None,
+        values: tuple[str, ...] = (),
+        sparse: bool = True,
+        exclusion: Exclusion | None = None,
     ) -> Grouping:
         """What is aggregated: the rows of the partition in the frame; with ``values``, each of these once."""
-        known = tuple(partition), frame, values, sparse
+        known = tuple(partition), frame, values, sparse, exclusion
         if known not in self.groupings:
-            rows = Exists(sum_({*partition, *values}, self.product)) if values else self.product
+            rows = self.once(partition, values)
+            rows = rows if exclusion is None else exclusion.rows(join(*self.block.factors), self.binds)
             whole = Grouping(self.names, tuple(dict.fromkeys(partition)), (rows,), True, at_top=self.at_top)
-            framed = replace(whole.where(frame), at_top=False, sparse=sparse) if frame is not None else whole
-            self.groupings[known] = framed
+            if frame is not None or exclusion is not None:
+                whole = replace(whole.where(*([] if frame is None else [frame])), at_top=False, sparse=sparse)
+            self.groupings[known] = whole
         return self.groupings[known]
+
+    def counted(
+        self,
+        partition: Sequence[str],
+        keys: Sequence[Key],
+        values: Sequence[str],
+        which: Callable[[Sequence[Key]], Query] = before,
+    ) -> tuple[str, Query]:
+        """(m := how many rows of the partition, or ``values``, come before a row of the frame)."""
+        rows, own = self.once(partition, values), {key.var: self.names.fresh(key.var) for key in keys}
+        copy = rename(self.names.apart([rows, rows], [*partition, *own])[1], own)
+        earlier = which([replace(key, var=own[key.var], this=key.var) for key in keys])
+        var = self.names.fresh("number")
+        return var, Bind(var, sum_(partition, join(copy, earlier)))
 
     def factors(self) -> tuple[Query, ...]:
         """Below the top of a view: the rows, and each aggregate of each row's partition."""
@@ -130,7 +164,7 @@ class Windows:
     def is_read(self) -> bool:
         """Whether all that a row shows can be found when it is read: of a frame only sums can."""
         framed = [g for g in self.groupings.values() if not g.at_top]
-        return not any(g.extremes or g.picks or g.gathers for g in framed)
+        return not self.unread and not any(g.extremes or g.picks or g.gathers for g in framed)
 
     def variables(self) -> frozenset[str]:
         """The keys that a row is read at."""
@@ -168,20 +202,89 @@ class _Window:
 
     def value(self) -> Expr:
         only(self.scope.session.source, self.node, _PARTS, {})
-        if is_by_rows(self.node):
-            return by_rows(self.node, self.windows, self.partition(), self.keys(), self.scope)
         rule = _RANKS.get(type(self.node.this))
         if rule is not None:
             return rule(self)
+        by_numbers = is_by_rows(self.node, self.spec)
+        if self.windows.at_top and (by_numbers or is_for_reader(self.node, self.spec)):
+            read = by_rows(self.node, self.spec, self.windows, self.partition(), self.keys(), self.scope)
+            if read is not None:
+                return read
+        return self.placed() if by_numbers else self.aggregate()
+
+    @property
+    def spec(self) -> Spec:
+        return spec_of(self.node, self.scope.session.source)
+
+    def placed(self) -> Expr:
+        """By numbers that are counted like other sums."""
+        self.windows.unread.append(self.node)
+        rule = PLACES.get(type(self.node.this))
+        return self.aggregate() if rule is None else rule(self)
+
+    def aggregate(self) -> Expr:
         function = self.node.this
         if isinstance(function, (exp.FirstValue, exp.LastValue)):
             function = _end(self, function)
-        frame = frame_of(self.node, self.keys(), self.scope)
-        grouping = self.windows.grouping(self.partition(), frame, sparse=not has_row(self.node))
-        value = aggregate_of(function, self.scope, grouping)
+        frame, exclusion = frame_of(self), self.exclusion()
+        sparse = not self.spec.has_row or (exclusion is not None and exclusion.what != "ties")
+        value = aggregate_of(
+            function, self.scope, self.windows.grouping(self.partition(), frame, (), sparse, exclusion)
+        )
         if value is None:
             raise self.unsupported(f"{function.key.upper()} … OVER", "aggregates, RANK and their like stand there")
         return value
+
+    def exclusion(self) -> Exclusion | None:
+        excluded, key = excluded_of(self.node), self.row_key()
+        if excluded is None:
+            return None
+        is_copied = key is None and excluded != "group"
+        if is_copied and not outputs(join(*self.windows.block.factors)).issuperset(self.windows.keys.values()):
+            raise self.unsupported("EXCLUDE of rows that may be equal, by a computed PARTITION BY or ORDER BY", _KEY)
+        row = self._used() if is_copied else key or ()
+        self.windows.unread.append(self.node)
+        return Exclusion(excluded, self.keys(), tuple(map(self.tie, row)), key is not None)
+
+    def _used(self) -> list[str]:
+        """The variables of a row of FROM that the function, the partitions and the orders use."""
+        rows, function = outputs(join(*self.windows.block.factors)), self.node.this
+        if function.find(exp.Query):
+            return sorted(rows)
+        exprs = [expression(column, self.scope) for column in function.find_all(exp.Column)]
+        terms = [*(e.term for e in exprs), *map(Var, self.windows.keys.values())]
+        used = frozenset(v for term in terms for v in free(term)) | inputs(join(*self.windows.binds))
+        return sorted(used & rows)
+
+    def row_key(self) -> tuple[str, ...] | None:
+        """By which variables no two rows of a partition agree; None where rows may have copies."""
+        partition = self.partition()
+        known = {*partition, *(key.var for key in self.keys())}
+        key = row_key(factors(self.windows.product), known, self.scope.session.catalog)
+        return None if key is None else tuple(var for var in key if var not in partition)
+
+    def tie(self, var: str) -> Key:
+        """A variable of the row as the last word of an order."""
+        found = [f.expr for f in self.scope.fields if f.expr.term == Var(var)]
+        expr = found[0] if found else variable(var, None, var not in self.scope.session.names.origins)
+        return Key(self.windows.key(replace(expr, term=Var(var))), self.windows.this_of(var), expr)
+
+    def total(self) -> tuple[Key, ...]:
+        """The order in which no two rows tie."""
+        keys, key = self.keys(), self.row_key()
+        if key is None:
+            call = self.node.this.this if isinstance(self.node.this, exp.Filter) else self.node.this
+            name = self.scope.session.source.called(call)
+            word = name.text.upper() if name else call.key.upper()
+            raise self.unsupported(f"{word} by the numbers of rows that may be equal, below the top of a view", _KEY)
+        have = {k.var for k in keys}
+        return (*keys, *(self.tie(var) for var in key if var not in have))
+
+    def place(self, unit: str) -> Place:
+        keys = self.keys() if unit == "GROUPS" else self.total()
+        values = tuple(key.var for key in keys) if unit == "GROUPS" else ()
+        other, count = self.windows.counted(self.partition(), keys, values)
+        return Place(self.count(before(keys), values), other, count)
 
     def partition(self) -> tuple[str, ...]:
         parts = self.node.args.get("partition_by") or ()
@@ -194,7 +297,7 @@ class _Window:
             expr = expression(item.this, self.scope)
             var = self.windows.key(expr)
             if var not in partition and all(var != key.var for key in keys):
-                this = self.windows.this.setdefault(var, self.windows.names.fresh("this"))
+                this = self.windows.this_of(var)
                 flags = bool(item.args.get("desc")), bool(item.args.get("nulls_first"))
                 keys.append(Key(var, this, rounded(expr), *flags))
         return tuple(keys)

@@ -19,7 +19,8 @@ from pyspark.sql import types as T
 
 from viewlet.errors import Error
 from viewlet.schema import Relation
-from viewlet.spark.driver.route import OP, spark_type
+from viewlet.spark.driver.route import OP
+from viewlet.spark.driver.types import spark_type
 from viewlet.sql.translate import translate
 from viewlet.workloads import bulk
 from viewlet.workloads.bulk import BulkStream

@@ -48,6 +48,10 @@ class Answers:
         number = self._numbers["result", name]
         return None if number in self._told else self._state.told(number)
 
+    def standing(self, kind: str, name: str) -> ArrowRows:
+        """What all changes told so far come to; some must have been asked for."""
+        return self._state.standing(self._numbers[kind, name])
+
     def set_aside(self) -> None:
         """Before the program's state goes."""
         for number in self._numbers.values():

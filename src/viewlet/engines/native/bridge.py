@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import partial
@@ -49,7 +49,9 @@ class Module(Protocol):
     def arrow_rows(self, state: object, relation: int, times: int, schema: Capsule, array: Capsule) -> Report | str: ...
     def arrow_events(self, state: object, schema: Capsule, array: Capsule) -> Report | str: ...
     def load(self, state: object, relation: int, rows: Sequence[Row], times: int) -> Report: ...
+    def divide(self, state: object, cell: int, ways: tuple[tuple[int, ...], ...]) -> None: ...
     def updates(self, state: object) -> int: ...
+    def came(self, state: object, relation: int, also: bool) -> bool: ...
     def count(self, state: object, relation: int, row: Row) -> int: ...
     def total(self, state: object, relation: int) -> int: ...
     def table(self, state: object, relation: int) -> list[tuple[Row, int]]: ...
@@ -279,9 +281,21 @@ class NativeState:
                 raise SpoiledError(view, why)
         raise AssertionError(f"the native module reports {report}")
 
+    def divide(self, cell: int, ways: Mapping[str, Sequence[int]]) -> None:
+        """From now on batches of Arrow are of several cells, and this one takes its own rows of them.
+
+        Each relation has the bits of the cells behind the first that its rows go to, and then, for each column that
+        they are divided by, its place, how many coordinates there are, and how far apart their cells are.
+        """
+        self._module.divide(self._state, cell, tuple(tuple(ways[name]) for name in self._relations))
+
     def updates(self) -> int:
         """How many were taken."""
         return self._module.updates(self._state)
+
+    def came(self, relation: str, also: bool = False) -> bool:
+        """Whether a row of a stream that stores none was ever taken here, or, ``also``, by an engine before."""
+        return self._module.came(self._state, self._relations[relation], also)
 
     # -- base tables ---------------------------------------------------------------------------------------------------
 

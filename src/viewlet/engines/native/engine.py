@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from fractions import Fraction
 from typing import Any, Literal, NoReturn, cast
 
 from viewlet.algebra.evaluate import UNBOUND, Entries, Key, Pattern
-from viewlet.algebra.query import Atom, Rel, View
+from viewlet.algebra.query import Atom, Rel, View, relations
 from viewlet.algebra.terms import Number, Scalar
 from viewlet.engines.base import Engine
 from viewlet.engines.exact.python.engine import PythonEngine
@@ -25,12 +24,13 @@ from viewlet.engines.native.emit.skeletons import is_within
 from viewlet.engines.native.emit.watch import UNWATCHED
 from viewlet.engines.native.emit.watch import Watched as Watched
 from viewlet.engines.native.handover import filled, handover
+from viewlet.engines.native.numbers import decode_cell, decode_sum, encode_cell, encode_sum
 from viewlet.engines.tables import tables_reader
 from viewlet.errors import OutOfRangeError
 from viewlet.loops.infer import Kinds, program_kinds
-from viewlet.program.encoding import Row, Stored, decode
+from viewlet.program.encoding import Row
 from viewlet.program.graph import part_for, part_of
-from viewlet.program.kinds import COUNT, DOUBLE, REAL, Exact, Kind, Unfit, kind_scale
+from viewlet.program.kinds import COUNT, REAL, Unfit, kind_scale
 from viewlet.program.limits import Limit, key_limits, limits
 from viewlet.program.trigger import Program
 
@@ -87,6 +87,7 @@ class NativeEngine:
         self._program, self._kinds = compiled.program, compiled.kinds
         self._limits = limits(self._program)
         self._static = frozenset(r.name for r in self._program.relations if r.static)
+        self._unstored = frozenset(r.name for r in self._program.relations if not r.stored)
         self.state = NativeState(
             compiled.module, self._program, _cells_or(convert), keep_tables=keep_tables, watched=compiled.watched
         )
@@ -108,7 +109,8 @@ class NativeEngine:
     def _take_over(self, engine: Engine) -> None:
         self._reset()
         for relation in self._program.relations:
-            self._load(relation.name, engine.table(relation.name))
+            if relation.stored:
+                self._load(relation.name, engine.table(relation.name))
         for view in sorted(self._program.views, key=lambda v: self._kinds.values[v.name] != COUNT):
             if not view.is_cache:  # counts first: a sum over no rows is nothing
                 self._put(view.name, engine.entries(view.name))
@@ -124,6 +126,8 @@ class NativeEngine:
         if engine.has_wild:
             raise Unfit("the tables hold NaN or infinities")
         plan = handover(compiled, engine._compiled)
+        if any(engine.came & relations(compiled.program.view(name).definition) for name in plan.missing):
+            raise Unfit("a new map would miss rows that are not stored")
         part = NativeEngine.part_to_fill(compiled, engine)
         after = NativeEngine(compiled, {}, convert)
         filler = None if part is None else NativeEngine._filler(part, engine, after._limits)
@@ -169,6 +173,19 @@ class NativeEngine:
         """What :meth:`changes` and :meth:`partials` know."""
         return self._compiled.watched
 
+    @property
+    def came(self) -> frozenset[str]:
+        """The streams that store no rows and had one."""
+        return frozenset(name for name in self._unstored if self.state.came(name))
+
+    def follow(self, came: Iterable[str]) -> None:
+        """Go on from an engine before that took rows of these streams."""
+        names = set(came)
+        for relation in self._program.relations:  # elements of a list came with their rows
+            if not relation.stored and not names.isdisjoint((relation.name, relation.of)):
+                names.add(relation.name)
+                self.state.came(relation.name, also=True)
+
     # -- updates -------------------------------------------------------------------------------------------------------
 
     def apply(self, kind: Literal["+", "-"], relation: str, row: Row) -> None:
@@ -177,9 +194,9 @@ class NativeEngine:
     def apply_bulk(self, relation: str, entries: Mapping[Row, int]) -> None:
         """One after the other: with triggers of a few nanoseconds there is nothing to gain from ΔR as a whole."""
         events = [(times, relation, Cells(row)) for row, times in entries.items() if times]
-        self._do(lambda: self._events(sorted(events, key=lambda e: -e[0])))
+        self._do(lambda: self.apply_events(sorted(events, key=lambda e: -e[0])))
 
-    def _events(self, events: list[tuple[int, str, Cells]]) -> None:
+    def apply_events(self, events: list[tuple[int, str, Cells]]) -> None:
         if (number := self.state.events(events)) is not None:
             times, relation, _ = events[number]
             raise OutOfRangeError(f"{relation}: {times} copies of a row in one event; at most {MOST_COPIES} are taken")
@@ -200,19 +217,23 @@ class NativeEngine:
         except BaseException as error:
             self.go_back(before, point)
             if isinstance(error, SpoiledError):
-                self._tell(error)
+                self.tell(error)
             raise
 
     def _tables(self) -> dict[str, dict[Row, int]]:
         return {r.name: self.table(r.name) for r in self._program.relations}
 
     def recover(self, error: SpoiledError) -> NoReturn:
-        """A view cannot hold what an update came to: tables and views are as before it, and the user is told why."""
-        self.go_back(self._tables(), self.state.point())
-        self._tell(error)
+        """A view cannot hold what an update came to: tables and views are as before it, and the user is told why.
 
-    def _tell(self, error: SpoiledError) -> NoReturn:
-        """By the names that the user knows."""
+        A program with a stream that stores no rows has undone the update itself.
+        """
+        if not self._unstored:
+            self.go_back(self._tables(), self.state.point())
+        self.tell(error)
+
+    def tell(self, error: SpoiledError) -> NoReturn:
+        """Raise it by the names that the user knows."""
         limit, keys = self._limits.get(error.view), key_limits(self._program).get(error.view, {})
         if isinstance(error, OutOfRangeError) and len(keys) == 1:  # no machine counts so far that the count overflows
             (limit,) = keys.values()
@@ -276,8 +297,8 @@ class NativeEngine:
         """Every row comes as an event, as often as it is there."""
         for times, same in _by_times(rows).items():
             cells = list(map(Cells, same))
-            for done in range(0, times, MOST_COPIES):
-                self.state.many(relation, min(times - done, MOST_COPIES), cells)
+            for done in range(0, abs(times), MOST_COPIES):  # of a trusted delete there may be less than none
+                self.state.many(relation, min(abs(times) - done, MOST_COPIES) * (1 if times > 0 else -1), cells)
 
     def _load(self, relation: str, rows: Mapping[Row, int]) -> None:
         for times, same in _by_times(rows).items():
@@ -286,8 +307,8 @@ class NativeEngine:
     def _put(self, view: str, entries: Entries) -> None:
         columns, value = self._kinds.columns[view], self._kinds.values[view]
         for key, m in entries.items():
-            cells = tuple([_encode(v, kind) for v, kind in zip(key, columns, strict=True)])
-            self.state.put(view, cells, _encode_sum(m, value))
+            cells = tuple([encode_cell(v, kind) for v, kind in zip(key, columns, strict=True)])
+            self.state.put(view, cells, encode_sum(m, value))
 
     # -- reads ---------------------------------------------------------------------------------------------------------
 
@@ -301,17 +322,17 @@ class NativeEngine:
         return self._slice(atom.name, pattern)
 
     def _find(self, view: str, key: Key) -> Iterator[tuple[Key, Number]]:
-        cells = [_encode(v, kind) for v, kind in zip(key, self._kinds.columns[view], strict=True)]
+        cells = [encode_cell(v, kind) for v, kind in zip(key, self._kinds.columns[view], strict=True)]
         if any(isinstance(c, Fraction) for c in cells):
             return  # a number between two that the key can hold
         sum_ = self.state.find(view, tuple(cells))
         if sum_ is not None:
-            yield key, _decode_sum(sum_, self._kinds.values[view])
+            yield key, decode_sum(sum_, self._kinds.values[view])
 
     def _slice(self, view: str, pattern: Pattern) -> Iterable[tuple[Key, Number]]:
         """The entries that agree with a pattern."""
         kinds = self._kinds.columns[view]
-        cells = [None if v is UNBOUND else _encode(cast(Scalar, v), k) for v, k in zip(pattern, kinds, strict=True)]
+        cells = [None if v is UNBOUND else encode_cell(cast(Scalar, v), k) for v, k in zip(pattern, kinds, strict=True)]
         if any(isinstance(c, Fraction) for c in cells):
             return ()  # a number between two that the key can hold
         bound = [(i, v) for i, v in enumerate(pattern) if v is not UNBOUND]
@@ -326,7 +347,7 @@ class NativeEngine:
         columns, value = self._kinds.columns[view], self._kinds.values[view]
         scales = list(map(kind_scale, columns))
         return {
-            tuple([_decode(c, s) for c, s in zip(key, scales, strict=True)]): _decode_sum(m, value)
+            tuple([decode_cell(c, s) for c, s in zip(key, scales, strict=True)]): decode_sum(m, value)
             for key, m in entries
         }
 
@@ -340,7 +361,7 @@ class NativeEngine:
         if not isinstance(rows, View) or not self.state.has_result(name) or not key.keys() >= {*rows.outputs}:
             return None
         kinds = zip(rows.outputs, self._kinds.columns[rows.name], strict=True)
-        cells = tuple([_encode(key[v], kind) for v, kind in kinds])
+        cells = tuple([encode_cell(key[v], kind) for v, kind in kinds])
         between = any(isinstance(c, Fraction) for c in cells)  # two that the key can hold
         return None if between else self.state.row(name, rows.name, cells)
 
@@ -396,6 +417,10 @@ class NativeEngine:
         """
         return self._answers.changes("view", view)
 
+    def standing_partials(self, view: str) -> ArrowRows:
+        """All that :meth:`partials` told so far comes to."""
+        return self._answers.standing("view", view)
+
     # -- the whole -----------------------------------------------------------------------------------------------------
 
     def save(self, file: int) -> int:
@@ -418,6 +443,14 @@ class NativeEngine:
 
     def count(self, relation: str, row: Row) -> int:
         return self.state.count(relation, tuple(row))
+
+    def total(self, relation: str) -> int:
+        """How many rows a base table has."""
+        return self.state.total(relation)
+
+    def stored(self, relation: str, most: int) -> Iterator[ArrowRows | None]:
+        """The rows of a base table as Arrow, so many at a time: see :meth:`NativeState.stored`."""
+        return self.state.stored(relation, most)
 
     @property
     def layout(self) -> Layout:
@@ -452,42 +485,3 @@ def _cells_or(convert: RowConverter | None) -> RowConverter:
         return convert(relation, row, number)
 
     return cells
-
-
-# -- numbers -----------------------------------------------------------------------------------------------------------
-
-
-def _encode(value: Scalar, kind: Kind) -> Any:
-    """A cell of a key; a Fraction where the key cannot hold the value."""
-    if value is None or isinstance(value, (str, bool)):
-        return value
-    if kind == DOUBLE:
-        return float(value)
-    scaled = value * 10**kind.scale if isinstance(kind, Exact) else value
-    return int(scaled) if scaled == int(scaled) else Fraction(scaled)
-
-
-def _decode(cell: Stored, scale: int) -> Scalar:
-    return cast(Scalar, cell) if isinstance(cell, float) and not math.isfinite(cell) else decode(cell, scale)
-
-
-def _encode_sum(value: Number, kind: Kind) -> Sum:
-    if isinstance(kind, Exact):
-        return int(value * 10**kind.scale)
-    if isinstance(value, float):
-        return value, 0.0
-    try:
-        hi = float(value)
-    except OverflowError:
-        raise Unfit("a sum of doubles is beyond the greatest of them") from None
-    return hi, float(Fraction(value) - Fraction(hi))
-
-
-def _decode_sum(value: Sum, kind: Kind) -> Number:
-    if isinstance(value, int):
-        assert isinstance(kind, Exact)
-        return cast(Number, decode(value, kind.scale))
-    hi, lo = value
-    if not math.isfinite(hi):
-        return cast(Number, hi)
-    return cast(Number, decode(Fraction(hi) + Fraction(lo)))

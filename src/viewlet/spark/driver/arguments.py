@@ -11,9 +11,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from viewlet.errors import Error, in_short
+from viewlet.schema import CLOCK, TIME
 from viewlet.spark.driver.route import check_source
 from viewlet.spark.pipeline import Pipeline
 
+TAKES_TIME = "spark.sql.timeType.enabled"
 Frames = Mapping[str, DataFrame]
 Trigger = str | Mapping[str, Any]
 
@@ -37,8 +39,8 @@ def checked_streams(pipeline: Pipeline, sources: Frames, history: Frames) -> dic
         _check_frames(argument, frames)
     for name, frame in (*sources.items(), *history.items()):
         relation = pipeline.relations.get(name)
-        if relation is None:
-            there = ", ".join(pipeline.relations)
+        if relation is None or relation == CLOCK:
+            there = ", ".join(known for known in pipeline.relations if known != CLOCK.name)
             raise Error(f"there is no stream or table {name} for this source; the script creates: {there}")
         check_source(relation, frame)
         if frame.isStreaming and relation.static:
@@ -47,7 +49,7 @@ def checked_streams(pipeline: Pipeline, sources: Frames, history: Frames) -> dic
         if frame.isStreaming:
             raise Error(f"the history of {name} is a streaming DataFrame: give a static one, or give it as a source")
     for name in dict.fromkeys(copy.relation for copy in pipeline.grid.copies):
-        if name not in sources:
+        if name not in sources and name != CLOCK.name:
             raise Error(f"no source for {name}: give sources={{{name!r}: a DataFrame, …}}")
     read = {copy.relation for copy in pipeline.grid.copies}
     return {name: frame for name, frame in sources.items() if frame.isStreaming and name in read}
@@ -65,6 +67,18 @@ def _check_frames(argument: str, frames: object) -> None:
             )
         if not isinstance(frame, DataFrame):
             raise Error(f"{argument}[{name!r}] is of type {type(frame).__name__}: give a DataFrame of Spark's")
+
+
+def check_types(spark: SparkSession, pipeline: Pipeline) -> None:
+    """Spark has a TIME, and takes it only where it is told to."""
+    named = [(f"{r.name}.{c.name}", c.type) for r in pipeline.relations.values() for c in r.columns]
+    named += [(f"{r.name}.{c.name}", c.type) for r in pipeline.results.values() for c in r.columns]
+    time = next((name for name, type_ in named if TIME in (type_, *type_.inner)), None)
+    if time is not None and spark.conf.get(TAKES_TIME, "false") != "true":
+        raise Error(
+            f"{time} is a TIME, which this session of Spark's does not take: set {TAKES_TIME} to true before, as "
+            f"viewlet.spark.session() does, or declare BIGINT"
+        )
 
 
 def check_ports(ports: object) -> None:

@@ -6,7 +6,7 @@ import os
 import pickle
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -20,6 +20,7 @@ from viewlet.durable.manifest import manifest_names, newest_manifest, read_manif
 from viewlet.durable.published import published_batches, published_offsets
 from viewlet.durable.store import Store
 from viewlet.errors import CorruptError, Error
+from viewlet.spark.job import known_job, spark_place
 from viewlet.spark.process.client import stop
 from viewlet.spark.process.ticket import Run
 
@@ -68,7 +69,7 @@ def refuse_other_python(failure: str) -> None:
 
 def last_committed(checkpoint: str) -> int:
     """Spark's last commit; before the first one, the newest of our own batches before the stream."""
-    committed = [int(name) for name in Store(checkpoint).names("commits") if name.isdigit()]
+    committed = [int(name) for name in Store(spark_place(checkpoint)).names("commits") if name.isdigit()]
     if committed:
         return max(committed)
     before = newest_manifest(Store.of(checkpoint), -1)
@@ -85,9 +86,18 @@ def state_of(checkpoint: str, batch: int) -> Manifest:
 
 
 def view_files(checkpoint: str, batch: int | None, views: tuple[str, ...]) -> dict[str, list[str]]:
-    """The Parquet files that make up each view as of a batch, the last committed one unless told."""
+    """The Parquet files that make up each view as of a batch, the last committed one unless told.
+
+    Views are left out that were not there yet, or had other columns.
+    """
+    asked = last_committed(checkpoint) if batch is None else batch
+    since = known_job(checkpoint).since
+    there = [view for view in views if since.get(view, asked) <= asked]
+    return files_of(checkpoint, state_of(checkpoint, asked), there)
+
+
+def files_of(checkpoint: str, manifest: Manifest, views: Iterable[str]) -> dict[str, list[str]]:
     store = Store.of(checkpoint)
-    manifest = state_of(checkpoint, last_committed(checkpoint) if batch is None else batch)
     parts = {view: [chain.view(view) for chain in manifest.cells.values()] for view in views}
     return {
         view: [

@@ -9,7 +9,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from viewlet.errors import Error
-from viewlet.spark.driver.route import OP, named
+from viewlet.spark.driver.route import OP
+from viewlet.spark.driver.types import named
 from viewlet.spark.driver.upserts import upserts
 
 BEFORE, AFTER, PAYLOAD, PLACE = "before", "after", "payload", "place of the event"

@@ -14,7 +14,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from viewlet.engines.native.engine import MOST_COPIES
-from viewlet.schema import INTEGER, Relation
+from viewlet.schema import Relation
+from viewlet.spark.driver.types import misfit
 
 
 def why_not(relation: Relation, columns: Collection[str], given: Mapping[str, T.DataType], op: Column | None) -> Column:
@@ -27,9 +28,8 @@ def why_not(relation: Relation, columns: Collection[str], given: Mapping[str, T.
         value = F.col(f"`{column.name}`")
         if not column.nullable:
             reasons.append(F.when(value.isNull(), F.lit(f"{column.name} is NULL")))
-        if column.type == INTEGER and isinstance(given[column.name], T.LongType):
-            too_large = value.isNotNull() & ~value.between(-(2**31), 2**31 - 1)
-            reasons.append(F.when(too_large, F.lit(f"{column.name} does not fit {column.type}")))
+        if (wrong := misfit(column.type, given[column.name], value)) is not None:
+            reasons.append(F.when(wrong, F.lit(f"{column.name} does not fit {column.type}")))
     return reduce(lambda first, other: F.coalesce(first, other), reasons)
 
 

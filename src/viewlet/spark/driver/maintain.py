@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from viewlet.compiler.strategy import StrategyName
-from viewlet.durable.chain import Manifest
 from viewlet.durable.manifest import RETAINED_BATCHES
-from viewlet.durable.store import Store, absolute
-from viewlet.errors import Error
+from viewlet.durable.places import absolute
+from viewlet.durable.store import Store
 from viewlet.schema import Dialect, Relation
 from viewlet.spark.driver.arguments import (
     Frames,
@@ -27,20 +26,23 @@ from viewlet.spark.driver.arguments import (
     check_ports,
     check_script,
     check_trigger,
+    check_types,
     checked_streams,
     with_trigger,
 )
-from viewlet.spark.driver.cluster import batches_done_and_given, on_cluster, save_manifest, state_of, stop_cells
-from viewlet.spark.driver.given import check_same, fingerprints
+from viewlet.spark.driver.cluster import last_committed, on_cluster, stop_cells
+from viewlet.spark.driver.loading import Loading, nothing
 from viewlet.spark.driver.offsets import restore_offsets
-from viewlet.spark.driver.route import Slots, events, route, slots_of, spark_type, without_the_obvious
-from viewlet.spark.driver.runner import HISTORY, OPENING, SETTINGS, Runner, apply_settings, handing_over, run_batch
+from viewlet.spark.driver.reach import check_reach
+from viewlet.spark.driver.route import Slots, route, slots_of, without_the_obvious
+from viewlet.spark.driver.runner import SETTINGS, Runner, apply_settings, handing_over
 from viewlet.spark.driver.views import Views
-from viewlet.spark.pipeline import Artefacts, Pipeline, Works, pipeline_of, prepare, works
+from viewlet.spark.job import Standing, job_of, standing_job
+from viewlet.spark.pipeline import Artefacts, Pipeline, Works, cell_type, pipeline_of, published, works
 from viewlet.spark.process.client import new_run
-from viewlet.spark.task.feed import NOBODY
 
 DEFAULT_CELLS = 4  # where Spark does not say how many cores it has
+MOMENT = 0.05  # seconds
 
 
 def maintain(
@@ -58,6 +60,7 @@ def maintain(
     name: str | None = None,
     ports: tuple[int, int] | None = None,
     dead_letters: bool = False,
+    every_column: bool | None = None,
 ) -> Views:
     """Keep the views of a script fresh over streaming DataFrames, micro-batch by micro-batch, exactly once.
 
@@ -66,38 +69,82 @@ def maintain(
     one is loaded once, before the first batch. So are the rows of ``history``, which streams had before.
 
     ``checkpoint`` is the directory for all that a restart needs. Call with the same one to go on. Without one, the
-    state is in a directory that is deleted with this process.
+    state is in a directory that is deleted with this process. A restart may have another script, another strategy or
+    other static tables: it takes over the rows that are stored, and builds the views again from them
+    (:func:`explain_change` says what).
 
-    ``cells`` says into how many shares to cut the work. The default is as many as Spark has cores. ``trigger`` is
+    ``cells`` says into how many shares to cut the work. The default is as many as Spark has cores when the checkpoint
+    is new; a restart goes on with the number that it has, and cuts it again if told another one. ``trigger`` is
     Spark's own: ``"5 seconds"`` looks for rows that often, ``{"availableNow": True}`` takes what is there and ends.
     ``retain`` says for how many batches old state and changes are kept. ``name`` is the query's name in Spark.
     ``ports`` are the first and the last that cells may listen at, where a firewall is between executors.
     With ``dead_letters``, a row of a stream that is bad by itself (NULL in NOT NULL, a number too large for its column,
     an ``op`` that is none) is put into ``views.dead_letters`` and counted in ``progress``, rather than stop the query.
+    With ``every_column``, cells store all columns of their streams, not only those that views read: a later script may
+    then read others. A restart that does not say goes on as it was.
     ``strategy`` and ``dialect`` are those of :func:`viewlet.connect`.
     """
     check_script(script)
-    pipeline = pipeline_of(script, cells or _cores(spark), strategy, dialect)
+    place = _place(checkpoint)
+    _check_place(spark, place)
+    options = {
+        "cells": cells,
+        "history": history,
+        "trigger": trigger,
+        "strategy": strategy,
+        "dialect": dialect,
+        "retain": retain,
+        "name": name,
+        "ports": ports,
+        "dead_letters": dead_letters,
+        "every_column": every_column,
+    }
+    standing: Standing | None = None if checkpoint is None else on_cluster(spark, partial(standing_job, place))
+    before = standing.job if standing else None
+    asked = cells or (before.cells if before else _cores(spark))
+    whole = every_column if every_column is not None else before is not None and before.every_column
+    cut = partial(pipeline_of, script, asked, strategy, dialect, before.order if before else (), every_column=whole)
+    pipeline = cut()
+    check_types(spark, pipeline)
     streams = checked_streams(pipeline, sources, history or {})
     check_trigger(spark, trigger)
     check_ports(ports)
-    place = _place(checkpoint)
-    artefacts = on_cluster(spark, partial(_prepared, place, script, pipeline.asked, strategy, dialect))
+    artefacts = on_cluster(spark, partial(_prepared, place, cut))
     slots = _slots(pipeline)
     works_ = _works(spark, pipeline, place, slots, artefacts, ports)
-    runner = Runner(works_, place, retain, _is_planned(spark, pipeline))
+    runner = Runner(works_, place, retain, _is_planned(spark, pipeline), place, standing.text if standing else "")
+    loading = Loading(spark, pipeline, slots, runner, before, job_of(pipeline, artefacts, streams))
     try:
-        _load(spark, pipeline, slots, runner, sources, history or {})
+        job = loading.load(sources, history or {})
+        runner.spark = f"{place.rstrip('/')}/{job.spark}" if job.spark else place
         routed = (
             route(pipeline.grid, slots, pipeline.relations, streams, letters=dead_letters)
             if streams
-            else _nothing(spark, runner, slots)
+            else nothing(spark, runner, slots)
         )
         query = _start(spark, without_the_obvious(pipeline.grid, routed), runner, trigger, name)
+        _await_change(spark, runner, query)
     except BaseException:
         on_cluster(spark, partial(stop_cells, place, runner.works.run))
         raise
-    return Views(spark, pipeline, runner, query)
+    return Views(spark, pipeline, runner, query, partial(_again, spark, sources, place, options))
+
+
+def _again(
+    spark: SparkSession, sources: Frames, place: str, options: Mapping[str, Any], script: str, **others: Any
+) -> Views:
+    """The same call with another script, and perhaps with other arguments."""
+    given = {**options, **others}
+    return maintain(spark, script, given.pop("sources", None) or sources, place, **given)
+
+
+def _await_change(spark: SparkSession, runner: Runner, query: StreamingQuery) -> None:
+    """Until Spark has committed the batch that changed the job: before that it shows views of the job before."""
+    changed = runner.last.batch if runner.last is not None and runner.last.told is not None else None
+    while changed is not None and query.isActive:
+        if int(on_cluster(spark, partial(last_committed, runner.checkpoint))) >= changed:
+            return
+        time.sleep(MOMENT)
 
 
 def _works(
@@ -129,7 +176,7 @@ def _start(
     spark: SparkSession, rows: DataFrame, runner: Runner, trigger: Trigger | None, name: str | None
 ) -> StreamingQuery:
     rows = handing_over(rows, runner.works) if runner.planned else rows
-    writer = rows.writeStream.foreachBatch(runner).option("checkpointLocation", runner.checkpoint)
+    writer = rows.writeStream.foreachBatch(runner).option("checkpointLocation", runner.spark)
     writer = with_trigger(writer, trigger)
     with _our_settings(spark):
         return (writer.queryName(name) if name else writer).start()
@@ -151,9 +198,14 @@ def _our_settings(spark: SparkSession) -> Iterator[None]:
 
 
 def _cores(spark: SparkSession) -> int:
-    """How many tasks Spark runs at once, which Connect does not say."""
+    """How many tasks Spark runs at once, which Connect does not say. Executors count that it has yet to start."""
     context = _context(spark)
-    return DEFAULT_CELLS if context is None else context.defaultParallelism
+    if context is None:
+        return DEFAULT_CELLS
+    told = {name: int(context.getConf().get(f"spark.{name}", "0")) for name in ("executor.instances", "cores.max")}
+    each = int(context.getConf().get("spark.executor.cores", "1"))
+    asked = 0 if _is_local(spark) else max(told["executor.instances"] * each, told["cores.max"])
+    return max(context.defaultParallelism, asked)
 
 
 def _is_local(spark: SparkSession) -> bool:
@@ -178,11 +230,17 @@ def _place(checkpoint: str | os.PathLike[str] | None) -> str:
     return kept.name
 
 
+def _check_place(spark: SparkSession, place: str) -> None:
+    """Where all is on this machine and its disk, there is nobody to disagree."""
+    if not (_is_local(spark) and Store.of(place).is_local):
+        check_reach(spark, place, 2 * _cores(spark), from_here=_context(spark) is not None)
+
+
 _temporary: list[tempfile.TemporaryDirectory[str]] = []  # deleted with the process
 
 
-def _prepared(checkpoint: str, script: str, cells: int, strategy: str, dialect: Dialect) -> Artefacts:
-    artefacts = prepare(checkpoint, pipeline_of(script, cells, strategy, dialect))
+def _prepared(checkpoint: str, cut: Callable[[], Pipeline]) -> Artefacts:
+    artefacts = published(checkpoint, cut())
     restore_offsets(checkpoint)
     return artefacts
 
@@ -192,63 +250,7 @@ def _prepared(checkpoint: str, script: str, cells: int, strategy: str, dialect: 
 
 def _slots(pipeline: Pipeline) -> Slots:
     def types(relation: Relation, columns: tuple[str, ...]) -> tuple[Any, ...]:
-        return tuple(c.type for c in relation.columns if c.name in columns)
+        return tuple(cell_type(c.type) for c in relation.columns if c.name in columns)
 
-    return slots_of({c.name: types(pipeline.relations[c.relation], c.columns) for c in pipeline.grid.copies})
-
-
-# -- before the stream -------------------------------------------------------------------------------------------------
-
-
-def _load(
-    spark: SparkSession, pipeline: Pipeline, slots: Slots, runner: Runner, sources: Frames, history: Frames
-) -> None:
-    """Open every cell with the static tables in it; then the rows that streams had before. Once: not at a restart."""
-    read = {copy.relation for copy in pipeline.grid.copies}
-    given = {n: f for n, f in sources.items() if n in read and not f.isStreaming}
-    static = {n: f for n, f in given.items() if pipeline.relations[n].static}
-    earlier = {n: f for n, f in given.items() if n not in static}
-    both = {
-        n: reduce(DataFrame.unionAll, [events(pipeline.relations[n], f[n]) for f in (earlier, history) if n in f])
-        for n in {**earlier, **history}
-        if n in read
-    }
-    begun, known = on_cluster(spark, partial(batches_done_and_given, runner.checkpoint, OPENING))
-    if both and begun and max(begun) > HISTORY not in begun:
-        raise Error("history comes before the stream, and this stream has begun without: give a new checkpoint")
-    prints = fingerprints(pipeline, given) if known or OPENING not in begun else ""
-    if known:
-        check_same(runner.checkpoint, known, prints)
-    if OPENING not in begun:
-        opening = _openers(spark, pipeline.grid.cells, slots)
-        tables = [route(pipeline.grid, slots, pipeline.relations, static)] if static else []
-        _run_before(spark, runner, OPENING, None, reduce(DataFrame.unionAll, tables, opening), prints)
-    if both and HISTORY not in begun:
-        opened = runner.last or on_cluster(spark, partial(state_of, runner.checkpoint, OPENING))
-        _run_before(spark, runner, HISTORY, opened, route(pipeline.grid, slots, pipeline.relations, both))
-
-
-def _run_before(
-    spark: SparkSession, runner: Runner, batch: int, before: Manifest | None, rows: DataFrame, given: str = ""
-) -> None:
-    runner.last, _ = run_batch(rows, runner.works, before, batch, given)
-    on_cluster(spark, partial(save_manifest, runner.checkpoint, runner.last))
-
-
-def _openers(spark: SparkSession, cells: int, slots: Slots) -> DataFrame:
-    """A row for each cell that says nothing: even a cell that no row ever reaches has its share of the answer."""
-    nulls = [F.lit(None).cast(spark_type(type_)).alias(f"s{i}") for i, type_ in enumerate(slots.types)]
-    cell = F.col("id").cast("int").alias("cell")
-    return spark.range(cells).select(cell, F.lit(NOBODY).alias("copy"), F.lit(1).cast("long").alias("op"), *nulls)
-
-
-def _nothing(spark: SparkSession, runner: Runner, slots: Slots) -> DataFrame:
-    """No source streams: a stream without rows, so that the query is Spark's own all the same."""
-    schema = _openers(spark, runner.works.cells, slots).schema
-    return spark.readStream.schema(schema).parquet(on_cluster(spark, partial(_empty_directory, runner.checkpoint)))
-
-
-def _empty_directory(checkpoint: str) -> str:
-    store = Store.of(checkpoint)
-    store.write("nothing/.keep", b"")
-    return store.pattern_of("nothing")
+    copies = {c.name: types(pipeline.relations[c.relation], c.columns) for c in pipeline.grid.copies}
+    return slots_of({**copies, **{clock.name: () for clock in pipeline.clocks}})

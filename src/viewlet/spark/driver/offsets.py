@@ -7,16 +7,69 @@ is forced to the disk before a batch counts, is in the manifest as well, and is 
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Sequence
 
 from viewlet.durable.manifest import newest_manifest, read_manifest
 from viewlet.durable.published import published_offsets
 from viewlet.durable.store import Store, digest
-from viewlet.errors import CorruptError
+from viewlet.errors import CorruptError, Error
+from viewlet.spark.job import spark_place
+
+NO_OFFSET = "-"  # as Spark says that a source has given nothing yet
+NOTHING_YET = 'v1\n{"batchWatermarkMs":0,"conf":{}}'
 
 
 def noted_offsets(checkpoint: str, batch: int) -> str:
     return bytes(Store(checkpoint).read(_path(batch))).decode()
+
+
+def noted_moment(noted: str) -> int:
+    """When Spark made the batch, in microseconds. It is noted with the offsets, so a batch that runs again has it."""
+    _, about, *_ = noted.split("\n")
+    return 1000 * int(json.loads(about)["batchTimestampMs"])
+
+
+def noted_of_change(noted: str, before: Sequence[str], after: Sequence[str], moment: int) -> str:
+    """Of a batch without rows: each source stands where it stood. ``before`` and ``after`` are the sources' names.
+
+    >>> print(noted_of_change('v1\\n{"batchTimestampMs":1}\\n{"logOffset":7}', ["a"], ["b", "a"], 2))
+    v1
+    {"batchTimestampMs": 2}
+    -
+    {"logOffset":7}
+    """
+    version, about, *offsets = (noted or NOTHING_YET).split("\n")
+    if noted and len(offsets) != len(before):
+        what = f"Spark has {len(offsets)} sources, and {len(before)} are known: {', '.join(before)}"
+        raise CorruptError(f"{what}. Start once with the script and the sources as they were, and change them then")
+    stood = dict(zip(before, offsets, strict=False))
+    told = json.dumps({**json.loads(about), "batchTimestampMs": moment})
+    return "\n".join([version, told, *(stood.get(name, NO_OFFSET) for name in after)])
+
+
+def with_sources(checkpoint: str, place: str, batch: int, before: Sequence[str], after: Sequence[str]) -> None:
+    """Spark's own checkpoint again, at another place and for other sources. It takes them by their number."""
+    old, new = Store(checkpoint), Store(place)
+    if old.names("state"):
+        raise Error(
+            f"a source of {checkpoint} has a state of Spark's own (a watermark, dropDuplicates), which belongs to the "
+            f"sources that there are: go on with the same streams, or give a new checkpoint and let the sources replay"
+        )
+    moved = {f"sources/{before.index(name)}": f"sources/{at}" for at, name in enumerate(after) if name in before}
+    copied = [(path, to + path.removeprefix(of)) for of, to in moved.items() for path in old.walk(of)]
+    copied += [(path, path) for path in ("metadata", f"commits/{batch}") if _has(old, path)]
+    for path, to in copied:
+        new.write(to, bytes(old.read(path)))
+    if batch >= 0:
+        noted = noted_offsets(checkpoint, batch)
+        new.write(_path(batch), noted_of_change(noted, before, after, noted_moment(noted) // 1000).encode())
+
+
+def _has(store: Store, path: str) -> bool:
+    directory, _, name = path.rpartition("/")
+    return name in store.names(directory)
 
 
 def keep_offsets(checkpoint: str, batch: int, noted: str) -> None:
@@ -28,14 +81,18 @@ def keep_offsets(checkpoint: str, batch: int, noted: str) -> None:
 
 
 def restore_offsets(checkpoint: str) -> None:
-    """Put back what Spark has lost of its newest batches, back to the last one that it still knows."""
-    ours, spark = Store.of(checkpoint), Store(checkpoint)
+    """Put back what Spark has lost of its newest batches, back to the last one that it still knows.
+
+    Before a batch that changed the job Spark may have other sources.
+    """
+    ours, spark = Store.of(checkpoint), Store(spark_place(checkpoint))
     try:
-        manifest = newest_manifest(ours)
+        newest = manifest = newest_manifest(ours)
         while manifest is not None and manifest.noted and not _is_there(spark, manifest.batch, manifest.offsets):
             spark.delete([f"offsets/.{manifest.batch}.crc"])  # Hadoop's checksum, of something else
             spark.write(_path(manifest.batch), manifest.noted.encode())
-            manifest = read_manifest(ours, manifest.batch - 1)
+            below = read_manifest(ours, manifest.batch - 1)
+            manifest = below if below is not None and newest is not None and below.job == newest.job else None
     except CorruptError:
         return  # the batch says so, should it come to need the manifest
 

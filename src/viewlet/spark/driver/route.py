@@ -15,14 +15,16 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from viewlet.cells.routing import Copy, Grid, Routing
 from viewlet.door import Door
 from viewlet.engines.native.engine import MOST_COPIES
 from viewlet.errors import Error
-from viewlet.schema import BIGINT, INTEGER, Relation, Type
 from viewlet.schema import Column as Declared
+from viewlet.schema import Relation, Type
 from viewlet.spark.driver.judge import letter, why_not
+from viewlet.spark.driver.types import cell_value, named, spark_type, takes
 from viewlet.spark.task.feed import DEAD
 
 OP = "op"
@@ -42,6 +44,7 @@ class Slots:
 def slots_of(copies: Mapping[str, tuple[Type, ...]]) -> Slots:
     """The fewest slots that hold a row of any copy.
 
+    >>> from viewlet.schema import BIGINT, INTEGER
     >>> slots_of({"a": (BIGINT, INTEGER), "b": (INTEGER, INTEGER)}).places
     {'a': (0, 1), 'b': (1, 2)}
     """
@@ -87,14 +90,23 @@ def with_derived(relation: Relation, source: DataFrame) -> DataFrame:
         return source
     given = {name: kind for name, kind in _given(source).items() if relation.column(name) is not None or name == OP}
     fields = [T.StructField(name, kind) for name, kind in given.items()]
-    fields += [T.StructField(column.name, spark_type(column.type)) for column in relation.derived]
+    fields += [_field(column) for column in relation.derived]
     return source.select(*map(named, given)).mapInArrow(partial(_through_the_door, relation), T.StructType(fields))
 
 
 def _through_the_door(relation: Relation, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     door = Door(relation)
+    derived = to_arrow_schema(T.StructType([_field(column) for column in relation.derived]), timezone="UTC")
     for batch in batches:
-        yield from door.table(pa.Table.from_batches([batch])).to_batches()
+        table = door.table(pa.Table.from_batches([batch]))
+        for field in derived:
+            place = table.column_names.index(field.name)
+            table = table.set_column(place, field, table.column(place).cast(field.type))
+        yield from table.to_batches()
+
+
+def _field(column: Declared) -> T.StructField:
+    return T.StructField(column.name, spark_type(column.type))
 
 
 def without_the_obvious(grid: Grid, rows: DataFrame) -> DataFrame:
@@ -146,7 +158,7 @@ def _filled(slots: Slots, relation: Relation, copy: Copy, source: DataFrame) -> 
     def value(place: int, type_: Type) -> Column:
         if place not in slot_of:
             return F.lit(None).cast(spark_type(type_))
-        return _cell_value(slot_of[place], given[slot_of[place].name], relation)
+        return cell_value(slot_of[place], given[slot_of[place].name], relation)
 
     return [value(place, type_).alias(f"s{place}") for place, type_ in enumerate(slots.types)]
 
@@ -157,7 +169,7 @@ def _cells(routing: Routing, relation: Relation, given: Mapping[str, T.DataType]
     for term in routing.terms:
         column = relation.column(term.column)
         assert column is not None, f"{relation.name} is routed by {term.column}, which it does not have"
-        value = _cell_value(column, given[term.column], relation)
+        value = cell_value(column, given[term.column], relation)
         coordinate = F.pmod(F.xxhash64(_hashable(value, term.type)), F.lit(term.share)).cast("int")
         hashed = hashed + coordinate * term.stride
     return [hashed if offset == 0 else hashed + offset for offset in routing.offsets]
@@ -171,22 +183,7 @@ def _hashable(column: Column, type_: Type) -> Column:
     return F.when(F.isnan(common), F.lit(float("nan"))).otherwise(common + F.lit(0.0))  # one NaN, and one zero
 
 
-# -- types -------------------------------------------------------------------------------------------------------------
-
-_SPARK_TYPES: dict[str, T.DataType] = {
-    "BOOLEAN": T.BooleanType(),
-    "INTEGER": T.IntegerType(),
-    "BIGINT": T.LongType(),
-    "DOUBLE": T.DoubleType(),
-    "DATE": T.DateType(),
-    "TIMESTAMP": T.TimestampNTZType(),
-    "VARCHAR": T.StringType(),
-}
-_DIGITS: dict[type[T.DataType], int] = {T.ByteType: 3, T.ShortType: 5, T.IntegerType: 10, T.LongType: 19}
-
-
-def spark_type(type_: Type) -> T.DataType:
-    return T.DecimalType(type_.precision, type_.scale) if type_.kind == "DECIMAL" else _SPARK_TYPES[type_.kind]
+# -- sources ---------------------------------------------------------------------------------------------------------
 
 
 def check_source(relation: Relation, source: DataFrame) -> None:
@@ -198,7 +195,7 @@ def check_source(relation: Relation, source: DataFrame) -> None:
         if column.name not in given:
             there = ", ".join(given)
             raise Error(f"the source of {relation.name} has no column {column.name}; it has {there}")
-        if not _takes(column.type, given[column.name]):
+        if not takes(column.type, given[column.name]):
             raise Error(
                 f"the source of {relation.name} has {column.name} as {given[column.name].simpleString()}, which "
                 f"{column.type} does not take without loss: cast it in the DataFrame, or declare another type"
@@ -206,11 +203,6 @@ def check_source(relation: Relation, source: DataFrame) -> None:
     if OP in given and not isinstance(given[OP], T.IntegralType):
         kind = given[OP].simpleString()
         raise Error(f"the source of {relation.name} has op as {kind}; it is +1, -1 or another integer")
-
-
-def named(column: str) -> Column:
-    """A column by its very name, whatever is in it."""
-    return F.col(f"`{column.replace('`', '``')}`")
 
 
 def events(relation: Relation, source: DataFrame) -> DataFrame:
@@ -221,7 +213,7 @@ def events(relation: Relation, source: DataFrame) -> DataFrame:
 def cell_rows(relation: Relation, columns: Collection[str], source: DataFrame) -> DataFrame:
     """Some columns as cells get them, whatever their types in the source, and op."""
     given = _given(source)
-    read = [_cell_value(c, given[c.name], relation) for c in relation.given if c.name in columns or relation.derived]
+    read = [cell_value(c, given[c.name], relation) for c in relation.given if c.name in columns or relation.derived]
     names = [value.alias(f"c{place}") for place, value in enumerate(read)]
     return source.select(*names, _op(source, relation).alias(OP))
 
@@ -229,38 +221,6 @@ def cell_rows(relation: Relation, columns: Collection[str], source: DataFrame) -
 def _given(source: DataFrame) -> dict[str, T.DataType]:
     """Spark, like SQL, does not tell large letters from small ones."""
     return {f.name.lower(): f.dataType for f in source.schema.fields}
-
-
-def _takes(type_: Type, given: T.DataType) -> bool:
-    match type_.kind, given:
-        case (("INTEGER" | "BIGINT"), T.IntegralType()):
-            return True  # a value that does not fit is found when it comes
-        case "DOUBLE", (T.FloatType() | T.DoubleType() | T.ByteType() | T.ShortType() | T.IntegerType()):
-            return True
-        case "DECIMAL", T.DecimalType():
-            whole = given.precision - given.scale
-            return given.scale <= type_.scale and whole <= type_.precision - type_.scale
-        case "DECIMAL", T.IntegralType():
-            return _DIGITS[type(given)] <= type_.precision - type_.scale
-        case "TIMESTAMP", (T.TimestampNTZType() | T.TimestampType()):
-            return True  # the latter as the session's time zone shows it
-        case "VARCHAR", (T.StringType() | T.CharType() | T.VarcharType()):
-            return True
-        case _:
-            return type(given) is type(spark_type(type_)) and type_.kind != "DECIMAL"
-
-
-def _cell_value(column: Declared, given: T.DataType, relation: Relation) -> Column:
-    """The column as its declared type. A number too large stops the batch, also where Spark's casts would wrap it."""
-    value, target = named(column.name), spark_type(column.type)
-    if column.type not in (INTEGER, BIGINT) or _DIGITS[type(given)] <= _DIGITS[type(target)]:
-        return value.cast(target)
-    too_large = F.concat(
-        F.lit(f"{relation.name}.{column.name}: "), value.cast("string"), F.lit(f" does not fit {column.type}")
-    )
-    return F.when(value.isNull() | value.between(-(2**31), 2**31 - 1), value.cast(target)).otherwise(
-        F.raise_error(too_large).cast(target)
-    )
 
 
 def _op(source: DataFrame, relation: Relation) -> Column:

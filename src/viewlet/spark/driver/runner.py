@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -27,11 +27,22 @@ from viewlet.durable.published import publish
 from viewlet.durable.store import Store, digest
 from viewlet.errors import LONGEST, CorruptError, Error
 from viewlet.spark.driver.letters import write_letters
-from viewlet.spark.driver.offsets import keep_offsets, noted_offsets, refuse_another_batch
+from viewlet.spark.driver.offsets import keep_offsets, noted_moment, noted_offsets, refuse_another_batch
+from viewlet.spark.driver.placement import Placement
 from viewlet.spark.driver.route import OP
 from viewlet.spark.pipeline import Works
 from viewlet.spark.process.client import Answer
-from viewlet.spark.task.feed import LOST, Message, Turn, answers, apply_handed_over, feed_merge_cells, letters_in
+from viewlet.spark.task.feed import (
+    LOST,
+    NOBODY,
+    Message,
+    Turn,
+    answers,
+    apply_handed_over,
+    feed_merge_cells,
+    hand_over_ticks,
+    letters_in,
+)
 from viewlet.spark.task.stage import DONE, OUTPUT, TURN, cell_stage, hand_over_stage, merge_stage
 
 OPENING, HISTORY = -2, -1  # the batches before Spark's first: static tables, and what was there before the stream
@@ -57,6 +68,13 @@ def apply_settings(spark: SparkSession) -> None:
         spark.conf.set(setting, value)
 
 
+class Done(NamedTuple):
+    """A batch, and the letters of its dead rows."""
+
+    manifest: Manifest
+    letters: list[str]
+
+
 @dataclass
 class Runner:
     """The function that ``foreachBatch`` calls, wherever the driver of the query is."""
@@ -65,10 +83,13 @@ class Runner:
     checkpoint: str
     retain: int
     planned: bool  # the stream's own plan hands rows over to the cells: what it gives says what they hold
+    spark: str  # where Spark's own checkpoint is
+    job: str = ""  # as manifests say it, once it has changed
     last: Manifest | None = None
     written: Written | None = None  # the last manifest of this driver
     cleaner: Cleaner | None = None
     recent: deque[Mapping[str, Any]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    placement: Placement = field(default_factory=Placement)
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
         with _short_if_stopped():
@@ -76,7 +97,7 @@ class Runner:
 
     def _take(self, rows: DataFrame, batch: int) -> None:
         store = Store(self.works.run.store)
-        noted = noted_offsets(self.checkpoint, batch)
+        noted = noted_offsets(self.spark, batch)
         manifest = self._done(store, batch, digest(noted.encode()))
         if manifest is None:
             self._count(store, self._run(store, rows, batch, noted))
@@ -96,7 +117,7 @@ class Runner:
         if self.written is None:
             with suppress(CorruptError):
                 manifest = read_manifest(store, batch)
-        if manifest is not None and manifest.offsets == offsets:
+        if manifest is not None and manifest.offsets == offsets and manifest.job == self.job:
             return manifest
         refuse_another_batch(store, batch, offsets, manifest.offsets if manifest else None)
         return None
@@ -116,17 +137,40 @@ class Runner:
             apply_settings(rows.sparkSession)
         before, offsets = self._before(store, batch), digest(noted.encode())
         with ThreadPoolExecutor(1) as meanwhile:
-            kept = meanwhile.submit(keep_offsets, self.checkpoint, batch, noted)
-            done, letters = run_batch(rows, self.works, before, batch, offsets, planned=self.planned)
+            kept = meanwhile.submit(keep_offsets, self.spark, batch, noted)
+            moment = noted_moment(noted) if self.works.clocks else None
+            done = self.run_batch(rows, before, batch, offsets, moment, planned=self.planned)
             kept.result()
-        write_letters(store, batch, letters)
-        return replace(done, noted=noted)
+        write_letters(store, batch, done.letters)
+        return replace(done.manifest, noted=noted, job=self.job)
+
+    def run_batch(
+        self,
+        rows: DataFrame,
+        before: Manifest | None,
+        batch: int,
+        offsets: str,
+        moment: int | None,
+        *,
+        planned: bool = False,
+    ) -> Done:
+        """Route, apply, merge: what the cells answer is the batch's manifest."""
+        started = time.monotonic()
+        works = (
+            self.works if before else replace(self.works, preaggregate=False)
+        )  # all rows at once are too many copies
+        turn = replace(turn_of(works, before, batch), moment=moment)
+        turn, answered, letters = _handed_over(rows, turn) if planned else (turn, *_shuffled(rows, turn))
+        self.placement.note(answered)
+        manifest = manifest_after(before, turn, answered, offsets, time.monotonic() - started, len(letters))
+        where = {"cells_by_executor": self.placement.cells_by_executor}
+        return Done(replace(manifest, progress={**manifest.progress, **where}), letters)
 
     def _before(self, store: Store, batch: int) -> Manifest:
         if self.last is not None and max(self.last.batch, HISTORY) == batch - 1:
             return self.last
         manifest = read_manifest(store, batch - 1) if batch > 0 else newest_manifest(store, HISTORY)
-        if manifest is None:
+        if manifest is None or manifest.job != self.job:
             raise CorruptError(
                 f"Spark goes on with batch {batch}, but {store.uri} has no state of the batch before it: restore the "
                 f"checkpoint as a whole, or start with a new one"
@@ -161,16 +205,6 @@ def _run_for_spark(rows: DataFrame, *, planned: bool) -> None:
         rows.write.format("noop").mode("overwrite").save()
 
 
-def run_batch(
-    rows: DataFrame, works: Works, before: Manifest | None, batch: int, offsets: str, *, planned: bool = False
-) -> tuple[Manifest, list[str]]:
-    """Route, apply, merge: what the cells answer is the batch's manifest. Beside it, letters of dead rows."""
-    started = time.monotonic()
-    turn = turn_of(works, before, batch)
-    turn, answered, letters = _handed_over(rows, turn) if planned else (turn, *_shuffled(rows, turn))
-    return manifest_after(before, turn, answered, offsets, time.monotonic() - started, len(letters)), letters
-
-
 def turn_of(works: Works, before: Manifest | None, batch: int) -> Turn:
     if before is None:
         return Turn(works, batch, None, {}, {})
@@ -185,7 +219,7 @@ def manifest_after(
     """The cells that answered have one more batch behind them; the others are as they were."""
     chains = dict(before.cells) if before else {}
     for answer in answered:
-        chains[answer.cell] = chains.get(answer.cell, Chain()).followed(answer.log, answer.snapshot)
+        chains[answer.cell] = chains.get(answer.cell, Chain()).followed(answer.log, answer.snapshot, answer.merged)
     addresses = {**turn.addresses, **{a.cell: a.address for a in answered}}
     held = {**(before.progress["state_by_cell"] if before else {}), **{a.cell: a.state_bytes for a in answered}}
     progress = {**_progress(turn.batch, turn.works, answered, held, seconds), "dead_rows": dead}
@@ -206,7 +240,8 @@ def _handed_over(rows: DataFrame, turn: Turn) -> tuple[Turn, list[Answer], list[
     for _ in range(ATTEMPTS):
         turn = turn.with_all_cells()
         rows.sparkSession.sparkContext.setLocalProperty(TURN, turn.to_text())
-        told = apply_handed_over(turn, [Message(*row) for row in rows.collect()])
+        handed = [Message(*row) for row in rows.collect()]
+        told = apply_handed_over(turn, [*hand_over_ticks(turn), *handed])
         lost = [message.part for message in told if message.kind == LOST]
         if not lost:
             answered = answers(list(feed_merge_cells(turn, told)) if turn.works.merge_cells else told)
@@ -222,10 +257,18 @@ def _handed_over(rows: DataFrame, turn: Turn) -> tuple[Turn, list[Answer], list[
 def _shuffled(rows: DataFrame, turn: Turn) -> tuple[list[Answer], list[str]]:
     """One Spark job: rows are shuffled to tasks, each of which feeds some cells."""
     works = turn.works
+    rows = rows.unionAll(openers(rows, works.cells)) if turn.moment is not None else rows
     done = _by_cell(_summed(rows, works), works).mapInArrow(cell_stage(turn), OUTPUT)
     if works.merge_cells:
         done = _in_tasks(done, works, works.merge_cells, "part").mapInArrow(merge_stage(turn), OUTPUT)
     return _consistent(done)
+
+
+def openers(rows: DataFrame, cells: int) -> DataFrame:
+    """A row for each cell that says nothing, with the columns of others: a cell is asked although no row reaches it."""
+    said = {"cell": F.col("id").cast("int"), "copy": F.lit(NOBODY), OP: F.lit(1).cast("long")}
+    columns = [said.get(f.name, F.lit(None).cast(f.dataType)).alias(f.name) for f in rows.schema]
+    return rows.sparkSession.range(cells).select(*columns)
 
 
 def _summed(rows: DataFrame, works: Works) -> DataFrame:
@@ -282,6 +325,7 @@ def _progress(
         "rows": sum(a.rows for a in cells),
         "cells": works.cells,
         "busy_cells": len(cells),
+        "skew": _skew(works, cells),
         "reloaded_cells": sum(a.reloaded for a in answered),
         "state_bytes": sum(held.values()),
         "state_by_cell": held,
@@ -293,3 +337,9 @@ def _progress(
         "log_bytes": sum(a.log.file.bytes for a in answered),
         "engine": ", ".join(sorted({a.engine for a in answered})),
     }
+
+
+def _skew(works: Works, cells: list[Answer]) -> float:
+    """How much more the busiest cell has than its share of the rows: 1 is even, and the number of cells is all."""
+    rows = [answer.rows for answer in cells]
+    return works.cells * max(rows) / sum(rows) if any(rows) else 1.0

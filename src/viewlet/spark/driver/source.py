@@ -10,6 +10,7 @@ where tasks run.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -25,13 +26,14 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from viewlet.durable.chain import File
+from viewlet.durable.places import absolute
 from viewlet.durable.published import published, published_batches
-from viewlet.durable.store import Store, absolute
+from viewlet.durable.store import Store
 from viewlet.errors import Error
 from viewlet.program.trigger import Result
 from viewlet.spark.driver.cluster import last_committed, on_cluster, state_of
-from viewlet.spark.driver.route import spark_type
-from viewlet.spark.pipeline import results_of
+from viewlet.spark.driver.types import spark_type
+from viewlet.spark.job import known_job
 
 FORMAT = "viewlet"
 TAKEN = "DATA_SOURCE_ALREADY_EXISTS"  # says Spark
@@ -87,7 +89,7 @@ def tables(spark: SparkSession, checkpoint: str, batch: int | None = None) -> li
 
 
 def _names_and_last(checkpoint: str) -> tuple[list[str], int]:
-    return list(results_of(checkpoint)), last_committed(checkpoint)
+    return list(known_job(checkpoint).results), last_committed(checkpoint)
 
 
 def row_schema(result: Result) -> T.StructType:
@@ -116,10 +118,15 @@ class ViewSource(DataSource):
             raise Error('option("since") is for changes: say option("changes", True) too')
         batch = _number(options, BATCH)
         self.batch = last_committed(self.checkpoint) if batch is None and not self.changes else batch
-        results = results_of(self.checkpoint)
+        job = known_job(self.checkpoint)
+        results = job.results
         if self.view not in results:
             raise Error(f"{self.checkpoint} has no view {self.view}; it has {', '.join(results)}")
-        self._result = results[self.view]
+        self._result, self.first = results[self.view], job.since.get(self.view, FIRST)
+        if self.batch is not None and self.batch < self.first:
+            raise Error(
+                f"{self.view} has its columns since batch {self.first}: before, the script had another one, or none"
+            )
 
     def schema(self) -> T.StructType:
         return change_schema(self._result) if self.changes else row_schema(self._result)
@@ -171,11 +178,26 @@ class RowReader(DataSourceReader):
 
 def summed(rows: pa.Table) -> pa.Table:
     """Equal rows together, their weights (the first column) added. NULL equals NULL, and NaN equals NaN."""
+    if any(pa.types.is_list(kind) for kind in rows.schema.types):
+        return _summed_by_hand(rows)
     names = [f"c{place}" for place in range(rows.num_columns)]
     plain = pa.table([_normal(column) for column in rows.columns], names=names)
     grouped = plain.group_by(names[1:], use_threads=False).aggregate([("c0", "sum")])
     ordered = grouped.select(["c0_sum", *names[1:]]).rename_columns(rows.column_names)
     return ordered.filter(pc.not_equal(ordered.column(0), 0))
+
+
+def _summed_by_hand(rows: pa.Table) -> pa.Table:
+    """Arrow does not group by lists. Their text tells them apart, with one zero and one NaN as below."""
+    weights, *columns = rows.columns
+    same = zip(*(map(repr, _normal(column).to_pylist()) for column in columns), strict=True)
+    first, counts = dict[tuple[str, ...], int](), Counter[tuple[str, ...]]()
+    for place, (row, weight) in enumerate(zip(same, weights.to_pylist(), strict=True)):
+        first.setdefault(row, place)
+        counts[row] += weight
+    kept = [row for row, count in counts.items() if count]
+    summed = rows.take(pa.array([first[row] for row in kept], pa.int64()))
+    return summed.set_column(0, rows.schema.field(0), pa.array([counts[row] for row in kept], pa.int64()))
 
 
 def _normal(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -209,7 +231,8 @@ class _Changes:
 
     def __init__(self, source: ViewSource, schema: T.StructType) -> None:
         self._store, self._view, self._schema = Store.of(source.checkpoint).uri, source.view, schema
-        self._first = FIRST if source.since is None else source.since
+        self._begun = source.first
+        self._first = source.first if source.since is None else max(source.since, source.first)
 
     def _end(self) -> int:
         """The first batch that is not published yet."""
@@ -217,6 +240,11 @@ class _Changes:
 
     def _between(self, first: int, end: int) -> list[InputPartition]:
         """Only of the batches before the stream, some need never have been."""
+        if first < self._begun:
+            raise Error(
+                f"{self._view} has other columns since batch {self._begun}, and this follower stands before it: give "
+                f"it a new checkpoint, and begin again"
+            )
         store = Store(self._store)
         there = set(published_batches(store))
         if missing := [batch for batch in range(max(first, 0), end) if batch not in there]:

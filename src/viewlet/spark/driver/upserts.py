@@ -15,7 +15,8 @@ from pyspark.sql import types as T
 from pyspark.sql.streaming.state import GroupState
 
 from viewlet.errors import Error
-from viewlet.spark.driver.route import OP, named
+from viewlet.spark.driver.route import OP
+from viewlet.spark.driver.types import named
 
 ROW, ORDER = "row", "place"
 JSON = {  # as text a row keeps all its digits, where pandas would make doubles of integers with a NULL among them

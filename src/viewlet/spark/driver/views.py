@@ -8,7 +8,6 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
     QueryProgressEvent,
@@ -28,9 +27,10 @@ from viewlet.spark.driver.cluster import (
     view_files,
 )
 from viewlet.spark.driver.letters import LETTERS, letter_files
-from viewlet.spark.driver.route import named
 from viewlet.spark.driver.runner import Runner
 from viewlet.spark.driver.source import BATCH, FORMAT, WEIGHT, register, row_schema
+from viewlet.spark.driver.told import summed, weighed
+from viewlet.spark.driver.types import named
 from viewlet.spark.pipeline import Pipeline
 
 Progress = Mapping[str, Any]
@@ -43,8 +43,15 @@ class Views:
     gives the names of the views.
     """
 
-    def __init__(self, spark: SparkSession, pipeline: Pipeline, runner: Runner, query: StreamingQuery) -> None:
-        self._spark, self._pipeline, self._runner = spark, pipeline, runner
+    def __init__(
+        self,
+        spark: SparkSession,
+        pipeline: Pipeline,
+        runner: Runner,
+        query: StreamingQuery,
+        again: Callable[..., Views],
+    ) -> None:
+        self._spark, self._pipeline, self._runner, self._again = spark, pipeline, runner, again
         self.query = query
         """Spark's handle on the running query: ``awaitTermination()``, ``stop()``, ``lastProgress``."""
 
@@ -69,9 +76,12 @@ class Views:
         return int(on_cluster(self._spark, partial(last_committed, self._runner.checkpoint)))
 
     def at(self, batch: int | None = None) -> Mapping[str, DataFrame]:
-        """All views as of the same batch, so that they agree with each other. The default is the last committed one."""
+        """All views as of the same batch, so that they agree with each other. The default is the last committed one.
+
+        A view that was not there yet in that batch, or had other columns, is left out.
+        """
         files = on_cluster(self._spark, partial(view_files, self._runner.checkpoint, batch, tuple(self)))
-        return {name: self._frame(result, files[name]) for name, result in self._pipeline.results.items()}
+        return {name: self._frame(self._result(name), paths) for name, paths in files.items()}
 
     def _result(self, name: str) -> Result:
         result = self._pipeline.results.get(name)
@@ -83,11 +93,8 @@ class Views:
         """Bases and later changes, summed; a row is as often there as its weights say: groups may look alike."""
         if not files:
             return self._spark.createDataFrame([], row_schema(result))
-        schema = T.StructType([T.StructField(WEIGHT, T.LongType(), False), *row_schema(result).fields])
-        reader = self._spark.read.schema(schema).option("parquet.page.verify-checksum.enabled", True)
-        rows = reader.parquet(*files)
         columns = [named(column.name) for column in result.columns]
-        counted = rows.groupBy(*columns).agg(F.sum(WEIGHT).alias(WEIGHT)).where(F.col(WEIGHT) != 0)
+        counted = summed(weighed(self._spark, result, files), result)
         repeated = F.explode(F.array_repeat(F.lit(0), F.col(WEIGHT).cast("int")))
         shown = counted.select(*columns, repeated.alias(WEIGHT)).select(*columns)
         return shown.orderBy(*_order(result)) if result.order else shown
@@ -137,6 +144,16 @@ class Views:
         """End the query and its cells. The same call of :func:`maintain` goes on from the last committed batch."""
         self.query.stop()
         on_cluster(self._spark, partial(stop_cells, self._runner.checkpoint, self._runner.works.run))
+
+    def evolve(self, script: str, **others: Any) -> Views:
+        """End the query, and go on with another script on the same checkpoint: the views that it has then.
+
+        The arguments are those of the call of :func:`maintain` that made this query, but for ``others``: a stream that
+        is new needs ``sources``, and ``cells=4`` cuts the work again. :func:`explain_change` says beforehand what is
+        taken over. A script that is refused leaves the checkpoint as it was.
+        """
+        self.stop()
+        return self._again(script, **others)
 
 
 class _Listener(StreamingQueryListener):

@@ -19,15 +19,19 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from viewlet import arrow
+from viewlet.arrow import made_of
 from viewlet.changes import Subscriptions, differences
 from viewlet.engines.exact.python.engine import PythonEngine
 from viewlet.engines.native.engine import Compiled
 from viewlet.errors import CorruptError
-from viewlet.loops.infer import program_kinds
+from viewlet.loops.infer import Kinds, program_kinds
+from viewlet.native_session import NativeSession
 from viewlet.program.encoding import Row
 from viewlet.program.kinds import BOOLEAN, TEXT, Exact, Inexact, Kind, Unfit
 from viewlet.program.trigger import Program, Result
-from viewlet.session import NativeSession, Session
+from viewlet.session import Session
+from viewlet.spark.process.events import Rows
+from viewlet.spark.process.stored import stored_rows
 from viewlet.view import weights
 
 MOST_DIGITS = 38  # of a decimal128
@@ -39,8 +43,18 @@ class Cell(Protocol):
 
     engine: str
 
+    @property
+    def is_exact(self) -> bool:
+        """No sum of doubles: the same rows come to the same numbers, in whatever order they come."""
+
+    def stored(self) -> Iterator[Rows]:
+        """All rows of its tables."""
+
     def apply(self, relation: str, times: int, rows: pa.RecordBatch) -> None:
         """Rows come, or go if ``times`` is negative. A static table's rows come before all others."""
+
+    def tick(self, clock: str, moment: pa.RecordBatch) -> None:
+        """The one row of a clock gives way to another."""
 
     def changes(self) -> dict[str, pa.RecordBatch]:
         """Result ↦ (weight, columns…) since the last call; those without changes are left out."""
@@ -88,8 +102,16 @@ def partial_type(kind: Kind) -> pa.DataType:
             return pa.bool_() if kind == BOOLEAN else pa.string()
 
 
+def _microseconds(moment: pa.RecordBatch) -> int:
+    return int(moment.column(0).cast(pa.int64())[0].as_py())
+
+
 def _nobody() -> Subscriptions:
     return Subscriptions(None)
+
+
+def _is_exact(kinds: Kinds) -> bool:
+    return not any(isinstance(kind, Inexact) for kind in kinds.values.values())
 
 
 # -- machine code ------------------------------------------------------------------------------------------------------
@@ -103,16 +125,23 @@ class NativeCell:
     def __init__(self, compiled: Compiled, results: Sequence[str], views: Sequence[str]) -> None:
         self._session = NativeSession(compiled, {}, _nobody())
         program, kinds, engine = compiled.program, compiled.kinds, self._session.engine
-        self._watched = {name: change_schema(program.result(name)) for name in results if engine.watches(name)}
-        self._compared = Compared(self._session, [name for name in results if name not in self._watched])
+        self._watched = [program.result(name) for name in results if engine.watches(name)]
+        self._compared = Compared(self._session, [name for name in results if not engine.watches(name)])
         self._views = {name: partial_schema(kinds.columns[name], kinds.values[name]) for name in views}
+        self.is_exact = _is_exact(kinds)
+
+    def stored(self) -> Iterator[Rows]:
+        return stored_rows(self._session)
 
     def apply(self, relation: str, times: int, rows: pa.RecordBatch) -> None:
         self._session.change(relation, rows, times)
 
+    def tick(self, clock: str, moment: pa.RecordBatch) -> None:
+        self._session.tick(_microseconds(moment), clock)
+
     def changes(self) -> dict[str, pa.RecordBatch]:
         engine = self._session.engine
-        batches = {name: _as(schema, engine.changes(name)) for name, schema in self._watched.items()}
+        batches = {result.name: _shown(result, engine.changes(result.name)) for result in self._watched}
         return {name: batch for name, batch in batches.items() if batch.num_rows} | self._compared.changes()
 
     def partials(self) -> dict[str, pa.RecordBatch]:
@@ -126,7 +155,7 @@ class NativeCell:
             return self._compared.rows(result)
         columns = pa.array(exported).flatten()
         ones = pa.repeat(pa.scalar(1, pa.int64()), len(columns[0]))
-        return pa.RecordBatch.from_arrays([ones, *columns], schema=self._compared.schema(result))
+        return _made(self._session.program.result(result), ones, columns)
 
     def bytes(self) -> int:
         return sum(size for _, _, size in self._session.engine.memory())
@@ -137,6 +166,17 @@ class NativeCell:
     def load(self, fd: int) -> None:
         self._session.engine.restore(fd)
         self._compared.changes()
+
+
+def _shown(result: Result, rows: Any) -> pa.RecordBatch:
+    weight, *columns = pa.array(rows).flatten()
+    return _made(result, weight, columns)
+
+
+def _made(result: Result, weight: pa.Array, held: Sequence[pa.Array]) -> pa.RecordBatch:
+    """Rows of a result from what the engine holds of each column."""
+    shown = [made_of(column.type, values) for column, values in zip(result.columns, held, strict=True)]
+    return pa.RecordBatch.from_arrays([weight, *shown], schema=change_schema(result))
 
 
 def _as(schema: pa.Schema, rows: Any) -> pa.RecordBatch:
@@ -164,14 +204,14 @@ class Compared:
     def rows(self, result: str) -> pa.RecordBatch:
         return self._batch(result, [(weight, row) for row, weight in self._weights(result).items()])
 
-    def schema(self, result: str) -> pa.Schema:
-        return change_schema(self._session.program.result(result))
-
     def _weights(self, name: str) -> Counter[tuple[Any, ...]]:
         return weights(self._session.program.result(name), self._session.engine.read)
 
     def _batch(self, name: str, weighed: Sequence[tuple[int, tuple[Any, ...]]]) -> pa.RecordBatch:
-        return _from_rows(self.schema(name), ((weight, *row) for weight, row in weighed))
+        result = self._session.program.result(name)
+        columns = list(zip(*(row for _, row in weighed), strict=True)) or [()] * len(result.columns)
+        values = [arrow.written(c, column.type) for c, column in zip(columns, result.columns, strict=True)]
+        return _from_columns(change_schema(result), [[weight for weight, _ in weighed], *values])
 
 
 class PythonCell:
@@ -182,14 +222,21 @@ class PythonCell:
     def __init__(self, program: Program, results: Sequence[str], views: Sequence[str]) -> None:
         self._program, self._results = program, results
         self._entries: dict[str, dict[Any, Any]] = {name: {} for name in views}
+        self.is_exact = _is_exact(program_kinds(program))
         self._begin({})
 
     def _begin(self, tables: Mapping[str, Mapping[Row, int]]) -> None:
         self._session = Session(self._program, PythonEngine, tables, _nobody())
         self._compared = Compared(self._session, self._results)
 
+    def stored(self) -> Iterator[Rows]:
+        return stored_rows(self._session)
+
     def apply(self, relation: str, times: int, rows: pa.RecordBatch) -> None:
         self._session.change(relation, rows, times)
+
+    def tick(self, clock: str, moment: pa.RecordBatch) -> None:
+        self._session.tick(_microseconds(moment), clock)
 
     def changes(self) -> dict[str, pa.RecordBatch]:
         return self._compared.changes()
@@ -267,6 +314,9 @@ def _decimal(value: Fraction, scale: int) -> Decimal:
 
 
 def _from_rows(schema: pa.Schema, rows: Iterator[tuple[Any, ...]]) -> pa.RecordBatch:
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    return _from_columns(schema, list(zip(*rows, strict=True)) or [()] * len(schema))
+
+
+def _from_columns(schema: pa.Schema, columns: Sequence[Sequence[Any]]) -> pa.RecordBatch:
     arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

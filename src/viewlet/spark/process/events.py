@@ -21,6 +21,7 @@ import pyarrow as pa
 from viewlet.errors import CorruptError
 
 MAGIC = b"viewlet events 1"
+INSTEAD = 0  # as the number of times: the rows come in place of all that are there
 ALIGNMENT = 64  # of segments in a log: their arrays are used where they lie
 COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 PLAIN = pa.ipc.IpcReadOptions(use_threads=False)
@@ -28,7 +29,10 @@ PLAIN = pa.ipc.IpcReadOptions(use_threads=False)
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a relation that come ``times`` times each, or go if it is negative; columns go by name."""
+    """Rows of a relation that come ``times`` times each, or go if it is negative; columns go by name.
+
+    Of a clock there is one row, which comes INSTEAD of the one before.
+    """
 
     relation: str
     times: int

@@ -50,6 +50,11 @@ def owner() -> Process:
     return Process(os.getpid(), mine.started)
 
 
+def home_of(host: str, of: Process) -> str:
+    """An executor, told from all others."""
+    return f"{host}:{of.pid}"
+
+
 def _look(pid: int) -> _Look | None:
     """None for a process that is gone, or dead and not yet buried."""
     try:

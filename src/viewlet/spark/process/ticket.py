@@ -137,7 +137,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Answer:
-    """A batch is in the cell and its log in the store. ``snapshot`` is one that was finished since the last answer."""
+    """A batch is in the cell and its log in the store.
+
+    ``snapshot`` or ``merged`` was finished since the last answer. ``home`` is the cell's executor.
+    """
 
     cell: str
     batch: int
@@ -151,15 +154,19 @@ class Answer:
     address: Address
     engine: str
     pid: int
+    merged: Log | None = None
     parts: tuple[Part, ...] = ()
+    home: str = ""
 
     def to_json(self) -> Json:
         """All but the parts."""
         plain = replace(self, parts=()).__dict__ | {"log": self.log.to_json(), "address": self.address.to_json()}
-        return plain | {"snapshot": None if self.snapshot is None else self.snapshot.to_json()}
+        made = {"snapshot": self.snapshot, "merged": self.merged}
+        return plain | {name: None if one is None else one.to_json() for name, one in made.items()}
 
     @staticmethod
     def from_json(data: Json) -> Answer:
         snapshot = None if data["snapshot"] is None else Snapshot.from_json(data["snapshot"])
+        merged = None if data["merged"] is None else Log.from_json(data["merged"])
         log, address = Log.from_json(data["log"]), Address.from_json(data["address"])
-        return Answer(**data | {"log": log, "address": address, "snapshot": snapshot, "parts": ()})
+        return Answer(**data | {"log": log, "address": address, "snapshot": snapshot, "merged": merged, "parts": ()})

@@ -21,12 +21,21 @@ from viewlet.durable.chain import START, Chain, Log, Snapshot, Version
 from viewlet.durable.store import Store, digest
 from viewlet.errors import CorruptError
 from viewlet.spark.process.cell import Cell
-from viewlet.spark.process.events import log_parts, log_segments, stream
+from viewlet.spark.process.events import INSTEAD, log_parts, log_segments, stream
+from viewlet.spark.process.merging import fork_merging, to_merge
 from viewlet.spark.process.partition import split
-from viewlet.spark.process.process import Process
+from viewlet.spark.process.process import Process, home_of
 from viewlet.spark.process.protocol import BehindError, Message, UnreachableError
 from viewlet.spark.process.server import Listener, Reply, say
-from viewlet.spark.process.snapshot import Making, directory_of, fork_snapshot, is_due, write_parquet
+from viewlet.spark.process.snapshot import (
+    Child,
+    Making,
+    directory_of,
+    fork_snapshot,
+    is_due,
+    is_outgrown,
+    write_parquet,
+)
 from viewlet.spark.process.ticket import Answer, Part, Request, Split
 
 
@@ -43,9 +52,11 @@ class CellProcess:
         self._making: Making | None = None
         self._stopped = False
         self._asked = time.monotonic()
+        self._home = ""
 
     def run(self, owner: Process, idle: float) -> None:
         """Until told to stop, or the owner is gone, or nobody has asked for long: the store has all it takes."""
+        self._home = home_of(self._listener.address.host, owner)
 
         def go_on() -> bool:
             return not self._stopped and owner.is_alive and time.monotonic() - self._asked < idle
@@ -126,8 +137,8 @@ class CellProcess:
         engine_seconds = time.perf_counter() - begun
         published = {view: changes[view] for view in request.publish if view in changes}
         written = self._write(request, log, published, rows, engine_seconds)
-        snapshot = self._finished_snapshot()
-        self._chain, self._version = self._chain.followed(written, snapshot), written.version
+        snapshot, merged = self._finished()
+        self._chain, self._version = self._chain.followed(written, snapshot, merged), written.version
         return Answer(
             cell=self._name,
             batch=request.batch,
@@ -141,7 +152,9 @@ class CellProcess:
             address=self._listener.address,
             engine=self._cell.engine,
             pid=os.getpid(),
+            merged=merged,
             parts=tuple(part for split_ in request.splits for part in _parts(split_, partials)),
+            home=self._home,
         )
 
     def _write(
@@ -154,22 +167,26 @@ class CellProcess:
 
     # -- snapshots -----------------------------------------------------------------------------------------------------
 
-    def _finished_snapshot(self) -> Snapshot | None:
-        """One of a version that does not count in the end is forgotten."""
+    def _finished(self) -> tuple[Snapshot | None, Log | None]:
+        """A snapshot or a merged log. One of a version that does not count in the end is forgotten."""
         if self._making is None:
-            return None
-        is_over, snapshot = self._making.taken(self._store)
+            return None, None
+        is_over, made = self._making.taken(self._store)
         if is_over:
             self._making = None
-        counts = snapshot is not None and any(snapshot.version == log.version for log in self._chain.logs)
-        return snapshot if counts else None
+        if made is None or all(made.version != log.version for log in self._chain.logs):
+            return None, None
+        return (made, None) if isinstance(made, Snapshot) else (None, made)
 
     def _consider_snapshot(self, request: Request) -> None:
-        if self._making is None and self._version == self._chain.version and is_due(self._chain):
-            version = self._chain.version
-            self._making = fork_snapshot(
-                self._store, self._cell, self._name, version, request.publish, self._listener, self._directory
-            )
+        chain = self._chain
+        if self._making is not None or self._version != chain.version or not is_due(chain):
+            return
+        child = Child(self._store, self._name, chain.version, self._listener, self._directory)
+        if self._store.is_local and not is_outgrown(chain):
+            self._making = fork_merging(child, to_merge(chain))
+        else:
+            self._making = fork_snapshot(child, self._cell, request.publish)
 
     # -- from the store ------------------------------------------------------------------------------------------------
 
@@ -192,21 +209,35 @@ class CellProcess:
 
     def _restore(self, chain: Chain, start: Snapshot | None) -> None:
         if start is not None:
-            with self._store.opened(start.file) as file:
-                self._cell.load(file.fileno())
+            self._load(start)
         for log in chain.after(start):
             _feed(self._cell, self._store.checked(log.file), log.batch, log.file.path)
         if chain.version != START:  # what a cell told before, it does not tell again
             self._cell.changes()
             self._cell.partials()
 
+    def _load(self, start: Snapshot) -> None:
+        """Its state. Where that is damaged, or of another engine or version: its rows, if they come to the same."""
+        try:
+            with self._store.opened(start.file) as file:
+                self._cell.load(file.fileno())
+        except CorruptError as error:
+            if start.rows is None or not self._cell.is_exact:
+                raise
+            say(f"cell {self._name}: {error}; it is made again of its rows")
+            self._cell = self._fresh()
+            _feed(self._cell, self._store.checked(start.rows), start.version.batch, start.rows.path)
+
 
 def _feed(cell: Cell, log: pa.Buffer, batch: int, where: str) -> int:
     rows = 0
     for segment in log_segments(log, batch, where):
         for given in segment.batches():
-            cell.apply(segment.relation, segment.times, given)
-            rows += given.num_rows
+            if segment.times == INSTEAD:
+                cell.tick(segment.relation, given)
+            else:
+                cell.apply(segment.relation, segment.times, given)
+                rows += given.num_rows
     return rows
 
 

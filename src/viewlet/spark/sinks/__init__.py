@@ -1,23 +1,26 @@
 """A view kept elsewhere: sinks for the changes that :meth:`viewlet.spark.Views.changes` streams.
 
 ``views.changes("v").writeStream.foreachBatch(parquet("…")).option("checkpointLocation", "…").start()`` keeps v as files
-that :func:`read_view` reads, and with ``foreachBatch(postgres("postgresql://…", "v", key=("a",)))`` it is a table. Each
-change counts exactly once, however often Spark repeats a micro-batch.
+that :func:`read_view` reads, and with ``foreachBatch(postgres("postgresql://…", "v", key=("a",)))`` it is a table;
+``jdbc`` does so for other databases, and ``kafka`` for topics. Each change counts exactly once, however often Spark
+repeats a micro-batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import DataFrame
 
-from viewlet.durable.store import absolute
+from viewlet.durable.places import absolute
 from viewlet.errors import Error
+from viewlet.spark.sinks.jdbc import Jdbc
 from viewlet.spark.sinks.merge_on_read import MergeOnRead, read_view
+from viewlet.spark.sinks.topic import Topic
 
 Sink = Callable[[DataFrame, int], None]
 
-__all__ = ["Sink", "parquet", "postgres", "read_view"]
+__all__ = ["Sink", "jdbc", "kafka", "parquet", "postgres", "read_view"]
 
 
 def parquet(path: str, compact_every: int = 50) -> Sink:
@@ -43,4 +46,31 @@ def postgres(url: str, table: str, key: Sequence[str] | None = None, schema: str
         from viewlet.spark.sinks.upsert import Upsert
     except ModuleNotFoundError as missing:
         raise Error("the PostgreSQL sink needs psycopg: pip install 'viewlet[postgres]'") from missing
-    return Upsert(url, table, (key,) if isinstance(key, str) else tuple(key or ()), schema)
+    return Upsert(url, table, _columns(key or ()), schema)
+
+
+def jdbc(url: str, table: str, key: Sequence[str], options: Mapping[str, str] | None = None) -> Sink:
+    """Keep a view as a table of any database that Spark reaches by JDBC, one transaction for each micro-batch.
+
+    ``key`` names columns that tell the view's rows apart. The table is made if it is not there, with Spark's types for
+    that database; make it yourself to have an index on the key, which a large view needs. ``table`` is written as the
+    database writes it, quoted where it must be. A second table, ``viewlet_batches``, remembers the last micro-batch.
+    ``options`` are those of Spark's JDBC format: ``user``, ``password``, ``driver``, ``createTableColumnTypes``. The
+    driver's jar must be in Spark (``--jars``).
+    """
+    return Jdbc(url, table, _columns(key), dict(options or {}))
+
+
+def kafka(servers: str, topic: str, key: Sequence[str], options: Mapping[str, str] | None = None) -> Sink:
+    """Keep a view as a topic of Kafka's: the newest message of a key has its row as JSON, or no value if it is gone.
+
+    ``key`` names columns that tell the view's rows apart; they are the message's key, as JSON. Make the topic a
+    compacted one (``cleanup.policy=compact``). A micro-batch that Spark repeats sends its messages again, and the last
+    one of each key stays the last. So who keeps that one has the view, as :func:`viewlet.spark.kafka` with a ``key``
+    does. ``options`` are those of Spark's Kafka sink.
+    """
+    return Topic(servers, topic, _columns(key), dict(options or {}))
+
+
+def _columns(key: Sequence[str]) -> tuple[str, ...]:
+    return (key,) if isinstance(key, str) else tuple(key)

@@ -39,6 +39,8 @@ def postgres_type(table: str, field: T.StructField) -> Composable:
             return SQL("bytea")
         case T.DateType():
             return SQL("date")
+        case T.TimeType():
+            return SQL("time")
         case T.TimestampType():
             return SQL("timestamp with time zone")
         case T.TimestampNTZType():

@@ -23,7 +23,8 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from viewlet.durable.store import Store, absolute, digest
+from viewlet.durable.places import absolute
+from viewlet.durable.store import Store, digest
 from viewlet.errors import CorruptError, Error
 from viewlet.spark.driver.cluster import on_cluster
 from viewlet.spark.sinks.order import BATCH, WEIGHT, Held, column, is_held, with_own_names

@@ -25,6 +25,7 @@ from viewlet.durable.chain import START, Address, Chain, Version
 from viewlet.durable.manifest import read_manifest
 from viewlet.durable.store import Store
 from viewlet.errors import CorruptError, DataError, OutOfRangeError
+from viewlet.schema import CLOCK
 from viewlet.spark.pipeline import Arrival, Works
 from viewlet.spark.process.client import (
     Answer,
@@ -38,6 +39,7 @@ from viewlet.spark.process.client import (
     open_here,
     part_rows,
 )
+from viewlet.spark.process.events import INSTEAD
 from viewlet.spark.process.protocol import UnreachableError, described, raised
 
 ANSWER, PARTIAL, OPEN, REFUSED, HELD, LOST = "answer", "partial", "open", "refused", "held", "lost"
@@ -80,6 +82,7 @@ class Turn:
     before: tuple[int, str] | None
     versions: Mapping[str, Version]
     addresses: Mapping[str, Address]
+    moment: int | None = None  # what now() is, in microseconds; None where no view asks
 
     def to_text(self) -> str:
         """For who hands rows over: the batch, and where the cells are."""
@@ -109,6 +112,12 @@ class Turn:
         works, name = self.works, merge_name(cell)
         assert works.merge is not None, "no view is summed across cells"
         return self._ticket(name, works.merge, (*works.merged, *(works.global_ if cell == 0 else ())), ())
+
+    def ticks(self, cell: int) -> Iterator[Rows]:
+        """The moment, as the one row of each clock that the cell has."""
+        if self.moment is not None:
+            row = pa.record_batch({CLOCK.columns[0].name: pa.array([self.moment], pa.timestamp("us"))})
+            yield from (Rows(clock, INSTEAD, row) for clock, cells in self.works.clocks.items() if cell in cells)
 
     def _ticket(self, name: str, artefact: Artefact, publish: tuple[str, ...], splits: tuple[Split, ...]) -> Ticket:
         return Ticket(
@@ -164,7 +173,8 @@ def feed_cells(turn: Turn, batches: Iterable[pa.RecordBatch]) -> Iterator[Messag
     """Each cell its rows, all that there are of them."""
 
     def applied(cell: int, arrived: list[Arrived]) -> list[Message]:
-        return _asked(turn, cell, lambda ticket: apply(ticket, in_order(arrived)))
+        rows = chain(turn.ticks(cell), in_order(arrived))
+        return _asked(turn, cell, lambda ticket: apply(ticket, rows))
 
     letters = list[str]()
     yield from chain.from_iterable(_at_once(applied, _by_cell(turn.works.arrivals, _living(batches, letters))))
@@ -197,10 +207,20 @@ def _told(letters: list[str]) -> Iterator[Message]:
 
 
 def _hand_over(turn: Turn, cell: int, arrived: list[Arrived]) -> Message:
+    return _held(turn, cell, in_order(arrived))
+
+
+def _held(turn: Turn, cell: int, rows: Iterable[Rows]) -> Message:
     name = secrets.token_hex(8)
     with suppress(UnreachableError):  # the task that has it apply them will notice
-        hold(turn.ticket(cell), name, in_order(arrived))
+        hold(turn.ticket(cell), name, rows)
     return Message(cell, HELD, name, b"")
+
+
+def hand_over_ticks(turn: Turn) -> list[Message]:
+    """Each cell that has a clock the moment, rows or not."""
+    ticks = {cell: list(turn.ticks(cell)) for cell in range(turn.works.cells)}
+    return _at_once(partial(_held, turn), {cell: rows for cell, rows in ticks.items() if rows})
 
 
 def apply_handed_over(turn: Turn, messages: Iterable[Message]) -> list[Message]:
@@ -272,20 +292,18 @@ def _label(view: str, answer: Answer) -> str:
 def in_order(arrived: Iterable[Arrived]) -> Iterator[Rows]:
     """What comes before what goes: a batch is a bag, its rows have no order of their own.
 
-    Static tables have a batch to themselves. Each load of one computes views again, so its rows are kept together.
+    Static tables come before all. Each load of one computes views again, so its rows are kept together.
     """
     loads: dict[tuple[str, int], list[pa.RecordBatch]] = defaultdict(list)
-    deletes: list[Rows] = []
+    events: list[Rows] = []
     for arrival, rows in arrived:
         if arrival.static:
             loads[rows.relation, rows.times].append(rows.batch)
-        elif rows.times < 0:
-            deletes.append(rows)
         else:
-            yield rows
+            events.append(rows)
     for (relation, times), parts in sorted(loads.items(), key=lambda load: -load[0][1]):
         yield Rows(relation, times, pa.concat_batches(parts))
-    yield from deletes
+    yield from sorted(events, key=lambda rows: rows.times < 0)
 
 
 # -- merge cells -------------------------------------------------------------------------------------------------------

@@ -106,8 +106,8 @@ class PythonEngine(State):
             self.apply_bulk(relation, rows)
             return
         for row, times in rows.items():
-            for _ in range(times):
-                self.apply("+", relation, row)
+            for _ in range(abs(times)):  # of a trusted delete there may be less than none
+                self.apply("+" if times > 0 else "-", relation, row)
 
     # -- writing the code ----------------------------------------------------------------------------------------------
 

@@ -101,7 +101,22 @@ class Changes:
         self.settle(map_, [member], entry)
 
     def note(self, map_: MapLayout, members: list[Member], entry: Pointer) -> None:
-        """Before an entry changes for the first time since somebody asked, what it is now is kept for them."""
+        """Before an entry changes, what it is now is kept: for undoing the batch, and for those who watch."""
+        self.keep(map_, entry)
+        self.note_for_watchers(map_, members, entry)
+
+    def keep(self, map_: MapLayout, entry: Pointer) -> None:
+        """For the first time in this batch, where the stored rows could not undo it."""
+        if not map_.undone:
+            return
+        log = named("was", map_.name)
+        if map_.is_single:
+            self.context.out.add(f"if (!{log}.kept) {log}.keep({map_.name});")
+        else:
+            self.context.out.add(f"if (!{entry.member}head.kept) {log}.keep({entry.object});", 2 * entry.lookups)
+
+    def note_for_watchers(self, map_: MapLayout, members: list[Member], entry: Pointer) -> None:
+        """For the first time since somebody asked."""
         out = self.context.out
         if not map_.noted:
             return
@@ -114,7 +129,10 @@ class Changes:
                 out.add(f"if (!{named('marked', map_.name, name)}) {named('note', map_.name, name)}();")
 
     def add_in(self, member: Member, entry: Pointer, change: Change, *, finite: bool) -> None:
-        how = "increase_finite" if finite and change.has_sum else "increase"
+        finite = (finite and change.has_sum) or (
+            member.kind == REAL and member.view in self.context.shared.limits.finite
+        )
+        how = "increase_finite" if finite else "increase"
         line = f"{how}(faults, {view_constant(member.view)}, {slot_of(member, entry)}, {change.text});"
         self.context.out.add(line, entry.lookups)
 

@@ -61,7 +61,7 @@ class Context:
     written: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.names |= {name for m in self.layout.maps for name in (m.name, named("held", m.name))}
+        self.names |= {n for m in self.layout.maps for n in (m.name, named("held", m.name), named("was", m.name))}
         self.names |= {order.name for m in self.layout.maps for order in m.orders.values()}
 
     @property

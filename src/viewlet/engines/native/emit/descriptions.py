@@ -48,7 +48,8 @@ def _relation(relation: Relation) -> str:
     if relation.static:
         return f"static_table<Program, {table}>({quoted(relation.name)}, columns_{name})"
     triggers = f"&Program::insert_{name}, &Program::delete_{name}, &Program::foresee_{name}"
-    return f"relation<Program, {table}, {triggers}>({quoted(relation.name)}, columns_{name})"
+    stored = "" if relation.stored else ", false"
+    return f"relation<Program, {table}, {triggers}>({quoted(relation.name)}, columns_{name}{stored})"
 
 
 def _result(name: str, key: str) -> str:

@@ -1,7 +1,8 @@
 """Which texts are in no base row: a map holds those of its keys, or they would be forgotten with the next batch.
 
 A base row holds its texts. An entry of a map is there because of rows, so a column of its key that some relation gives
-needs no holder of its own. A text that a query computes or names does, and one that a view cache was asked for.
+needs no holder of its own. A text that a query computes or names does, one that a view cache was asked for, and one of
+a stream that stores no rows.
 """
 
 from __future__ import annotations
@@ -11,34 +12,34 @@ from viewlet.algebra.terms import Const, Op, Term, Var
 from viewlet.program.trigger import MapDefinition
 
 
-def held_columns(view: MapDefinition) -> frozenset[int]:
+def held_columns(view: MapDefinition, unstored: frozenset[str] = frozenset()) -> frozenset[int]:
     """The positions in the key of a map whose values may be in no base row."""
-    given = values_of_rows(view.definition)
+    given = values_of_rows(view.definition, unstored)
     names = view.inputs + view.outputs
     return frozenset(i for i, v in enumerate(names) if i < len(view.inputs) or v not in given)
 
 
-def values_of_rows(q: Query) -> frozenset[str]:
+def values_of_rows(q: Query, unstored: frozenset[str]) -> frozenset[str]:
     """The variables whose value, in every tuple of Q, is a cell of a base row, or NULL."""
     match q:
-        case Rel(_, names):
-            return frozenset(names)
+        case Rel(name, names):
+            return frozenset() if name in unstored else frozenset(names)
         case Union(parts):
-            return frozenset.intersection(*map(values_of_rows, parts))
+            return frozenset.intersection(*(values_of_rows(part, unstored) for part in parts))
         case Sum(group, inner):
-            return values_of_rows(inner) & group
+            return values_of_rows(inner, unstored) & group
         case Exists(inner):
-            return values_of_rows(inner)
+            return values_of_rows(inner, unstored)
         case Bind(var, Value(term)):
             return frozenset({var} if is_picked(term, frozenset()) else ())
         case Join(parts):
-            return _of_product(parts)
+            return _of_product(parts, unstored)
         case _:
             return frozenset()
 
 
-def _of_product(parts: tuple[Query, ...]) -> frozenset[str]:
-    picked = frozenset[str]().union(*map(values_of_rows, parts))
+def _of_product(parts: tuple[Query, ...], unstored: frozenset[str]) -> frozenset[str]:
+    picked = frozenset[str]().union(*(values_of_rows(part, unstored) for part in parts))
     bound = {p.var: p.query.term for p in parts if isinstance(p, Bind) and isinstance(p.query, Value)}
     for _ in bound:  # one may be picked from another
         picked |= {var for var, term in bound.items() if is_picked(term, picked)}

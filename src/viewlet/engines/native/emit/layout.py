@@ -79,7 +79,7 @@ class OrderLayout:
 class MapLayout:
     """``inputs``: how many of the key's fields a view cache is given; 0 for other maps.
 
-    ``held``: the texts of the key that may be in no base row.
+    ``held``: the texts of the key that may be in no base row. ``undone``: it keeps what a batch changes in it.
     """
 
     name: str
@@ -88,6 +88,7 @@ class MapLayout:
     members: tuple[Member, ...]
     inputs: int = 0
     held: tuple[Field, ...] = ()
+    undone: bool = False
     indexes: list[Positions] = field(default_factory=list)
     read_often: set[Positions] = field(default_factory=set)  # indexes with slices of many entries
     orders: dict[tuple[Positions, int, str], OrderLayout] = field(default_factory=dict)
@@ -139,7 +140,8 @@ class Layout:
     @property
     def includes(self) -> frozenset[str]:
         """The headers of the runtime that its maps need."""
-        return frozenset({"ordered"} if any(m.orders for m in self.maps) else ())
+        ordered, undone = any(m.orders for m in self.maps), any(m.undone for m in self.maps)
+        return frozenset(["ordered"] * ordered + ["undo"] * undone)
 
     def __getitem__(self, view: str) -> tuple[MapLayout, Member]:
         return self.of[view]
@@ -153,7 +155,8 @@ def layout(program: Program, kinds: Kinds, nullable: Columns) -> Layout:
     """The maps of a program's views; indexes are added by :func:`index_slices`."""
     fields = {v.name: _fields(v, kinds, nullable) for v in program.views}
     taken: set[str] = set()
-    maps = [_map(group, fields, kinds, taken) for group in _groups(program, fields)]
+    unstored = frozenset(r.name for r in program.relations if not r.stored)
+    maps = [_map(group, fields, kinds, taken, unstored) for group in _groups(program, fields)]
     return Layout(maps, {m.view: (map_, m) for map_ in maps for m in map_.members})
 
 
@@ -207,7 +210,11 @@ def _is_ordered_loop(step: Step) -> bool:
 
 
 def _map(
-    group: list[MapDefinition], fields: Mapping[str, tuple[Field, ...]], kinds: Kinds, maps: set[str]
+    group: list[MapDefinition],
+    fields: Mapping[str, tuple[Field, ...]],
+    kinds: Kinds,
+    maps: set[str],
+    unstored: frozenset[str],
 ) -> MapLayout:
     first = group[0]
     taken: set[str] = set()
@@ -221,9 +228,10 @@ def _map(
     members.sort(key=lambda m: -SIZES[value_type(m.kind)][1])  # no gaps between them
     name = unique("scalars_" if not fields[first.name] else identifier(first.name), maps)
     key = fields[first.name]
-    at = frozenset().union(*map(held_columns, group))
+    at = frozenset().union(*(held_columns(view, unstored) for view in group))
     held = tuple(f for i, f in enumerate(key) if i in at and f.kind == TEXT)
-    return MapLayout(name, unique(camel(name), maps), key, tuple(members), len(first.inputs), held)
+    undone = bool(unstored) and not first.inputs  # a cache is filled again
+    return MapLayout(name, unique(camel(name), maps), key, tuple(members), len(first.inputs), held, undone)
 
 
 def _fields(view: MapDefinition, kinds: Kinds, nullable: Columns) -> tuple[Field, ...]:

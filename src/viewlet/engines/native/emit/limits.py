@@ -15,7 +15,7 @@ from viewlet.engines.native.emit.values import Scope, integer
 from viewlet.loops.infer import Kinds
 from viewlet.loops.steps import Factor
 from viewlet.program.kinds import REAL, WIDEST, Exact, Kind, term_kind
-from viewlet.program.limits import KeyLimits, Limit, key_limits, limits
+from viewlet.program.limits import KeyLimits, Limit, key_limits, limits, multiplied
 from viewlet.program.trigger import Program
 
 
@@ -29,16 +29,20 @@ class Check:
 
 @dataclass(frozen=True)
 class Limits:
-    """Of views, by name: the bounds of sums, those of keys, and the names of their columns."""
+    """Of views, by name: the bounds of sums, those of keys, and the names of their columns.
+
+    ``finite`` are the views that may hold no infinity.
+    """
 
     sums: Mapping[str, tuple[int, int]]
     keys: Mapping[str, KeyLimits]
     columns: Mapping[str, tuple[str, ...]]
+    finite: frozenset[str]
 
     @staticmethod
     def of(program: Program, kinds: Kinds) -> Limits:
         columns = {v.name: v.outputs for v in program.views}
-        return Limits(_sum_bounds(program, kinds), _key_bounds(program, kinds), columns)
+        return Limits(_sum_bounds(program, kinds), _key_bounds(program, kinds), columns, multiplied(program))
 
     def sum_checks(self, member: Member, slot: str) -> list[str]:
         if member.view not in self.sums:

@@ -30,6 +30,7 @@ from viewlet.engines.native.emit.structs import (
     view_numbers,
 )
 from viewlet.engines.native.emit.triggers import Triggers
+from viewlet.engines.native.emit.undo import undoing
 from viewlet.engines.native.emit.watch import UNWATCHED, Watched, Watching
 from viewlet.errors import Error
 from viewlet.loops.infer import program_kinds
@@ -52,7 +53,7 @@ HEAD = """\
 namespace viewlet {{
 """
 # in the order in which they build on each other; functions follow
-INCLUDES = ("program", "ordered", "watch", "ranking", "terms")
+INCLUDES = ("program", "ordered", "watch", "ranking", "undo", "terms")
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,7 @@ def native(program: Program, watched: Watched = UNWATCHED) -> Native:
     told = watching.write(tuple(readers))
     functions += watching.functions
     functions += [_order(m) for m in layout_.maps if m.orders]
+    functions += undoing(triggers)
     headers = layout_.includes | watching.includes | triggers.terms.headers | {HEADER for _ in ranked}
     parts = [
         _head(sum(f.lookups for f in functions), headers),
@@ -230,6 +232,7 @@ def _program(triggers: Triggers, rows: dict[str, tuple[Field, ...]], more: list[
         if map_.inputs:
             texts = _given_texts(map_.held_inputs)
             members.append(f"Map<{name}Inputs, {name}Held> {named('held', map_.name)}{texts};")
+    members += [f"UndoLog<decltype({m.name})> {named('was', m.name)};" for m in triggers.layout.maps if m.undone]
     members += [f"Map<{capital(t.name)}Key, {capital(t.name)}Values> {t.name};" for t in triggers.shared.temporaries]
     if any(map_.inputs for map_ in triggers.layout.maps):
         members.append("i64 now{};  // counts refreshes of view caches")

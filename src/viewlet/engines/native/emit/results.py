@@ -16,7 +16,8 @@ from viewlet.engines.native.emit.triggers import Triggers
 from viewlet.engines.native.emit.values import Cpp, Scope
 from viewlet.loops.lower import Scope as Bound
 from viewlet.loops.steps import Block, Emit, Extremum, Product
-from viewlet.program.kinds import BOOLEAN, COUNT, DOUBLE, NULL, TEXT, Exact, Inexact, Kind, Unfit
+from viewlet.program.kinds import BOOLEAN, COUNT, DOUBLE, NULL, REAL, TEXT, Exact, Inexact, Kind, Unfit
+from viewlet.program.limits import is_product
 from viewlet.program.trigger import Extreme, Result
 from viewlet.schema import Type
 
@@ -57,7 +58,8 @@ def reader(triggers: Triggers, result: Result) -> Code | None:
 def _is_looked_up(triggers: Triggers, result: Result) -> bool:
     """Only the program itself knows the ends of its maps without a scan; other rows are found from outside."""
     has_keys = isinstance(result.rows, View) and not triggers.layout[result.rows.name][0].is_single
-    return has_keys and is_one_pass(result) and bool(result.extremes)
+    ranges = any(not isinstance(q, View) for _, q in result.lookups)
+    return has_keys and is_one_pass(result) and (bool(result.extremes) or ranges)
 
 
 def reader_of_one(triggers: Triggers, result: Result) -> tuple[str, Code] | None:
@@ -132,7 +134,15 @@ def maps_of(triggers: Triggers, result: Result) -> list[MapLayout]:
     return list({m.name: m for m in maps}.values())
 
 
+def check_products(nest: Nest, terms: Terms, result: Result, scope: Scope) -> None:
+    """What a reader multiplied is no infinity: its factors may be of a program that had nothing against one."""
+    for name, q in result.lookups:
+        if is_product(q) and scope[name].kind == REAL:
+            nest.out.add(f"finite(faults, {terms.view}, {scope[name].text});")
+
+
 def _row(nest: Nest, terms: Terms, result: Result, step: Emit, scope: Scope) -> None:
+    check_products(nest, terms, result, scope)
     if result.having is None:
         _columns(nest, terms, result, step, scope)
         return

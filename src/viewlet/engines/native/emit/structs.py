@@ -60,6 +60,7 @@ def _values(map_: MapLayout) -> str:
             f"struct {map_.type_name}Values {{",
             *(f"    {value_type(m.kind)} {m.name}{{}};" for m in map_.members),
             *each_text(f"{map_.type_name}Key", map_.held),
+            *_each_real(map_),
             "    bool settle() {",
             *resets,
             f"        return {zero};",
@@ -67,6 +68,12 @@ def _values(map_: MapLayout) -> str:
             "};",
         ]
     )
+
+
+def _each_real(map_: MapLayout) -> list[str]:
+    """What names the sums of doubles, where a batch may be undone: a copy of such a sum is more than its bytes."""
+    uses = [f"use({m.name});" for m in map_.members if m.kind == REAL]
+    return [f"    void each_real(const auto& use) {{ {' '.join(uses)} }}"] if map_.undone and uses else []
 
 
 def _index(map_: MapLayout, positions: Positions) -> str:

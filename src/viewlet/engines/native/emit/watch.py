@@ -19,6 +19,7 @@ from viewlet.engines.native.emit.lines import Code, function, plain_code
 from viewlet.engines.native.emit.ranked import Ranked
 from viewlet.engines.native.emit.results import (
     cell,
+    check_products,
     each_row,
     given_key,
     is_one_pass,
@@ -139,6 +140,7 @@ class Watching:
         nest.context.names |= {"shown", "given"}
 
         def row(steps: list[Emit], scope: Scope, _: object) -> None:
+            check_products(nest, terms, result, scope)
             condition = "" if result.having is None else f"if (holds({terms.term(result.having, scope, False).text}))"
             with nest.out.inside(condition):
                 nest.out.add(f"shown.times = {'1' if result.distinct else weight(terms, steps[0], scope)};")

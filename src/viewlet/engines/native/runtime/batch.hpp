@@ -56,6 +56,7 @@ struct Event {
 struct Batch {
     Arena rows;
     Pile events;
+    const i64* numbers{};  // of the events among those that were given, where they are not all of them
     u64 size() const { return events.size / sizeof(Event); }
     Event* begin() { return reinterpret_cast<Event*>(events.data); }
     Event* end() { return begin() + size(); }
@@ -63,11 +64,14 @@ struct Batch {
     const Event* end() const { return begin() + size(); }
     void reset() {
         rows.reset();
+        numbers = nullptr;
         events.size = 0;
         if (events.capacity > KEPT_BYTES) events.free_all();
     }
     ~Batch() { events.free_all(); }
 };
+
+struct Division;
 
 struct State {
     const ModuleInfo* module{&MODULE};  // for other modules that are handed the state
@@ -75,7 +79,9 @@ struct State {
     PyObject* convert{};
     bool keep_tables{};
     bool busy{};
-    u64 updates{};  // how many were taken
+    bool* came{};          // by relation: whether there was a row of it, where a program undoes batches itself
+    u64 updates{};         // how many were taken
+    Division* division{};  // where other states have the other rows
     Library library;
     Batch batch;
 
@@ -86,13 +92,14 @@ struct State {
 // -- base tables ------------------------------------------------------------------------------------------------------
 
 template <class F> void each_text(const RelationInfo& relation, const char* row, F use) {
-    for (u32 c = 0; c < relation.width; ++c)
+    for (u32 c = 0; c < relation.texts; ++c)
         if (relation.columns[c].cell == Cell::TEXT) use(fetch<Text>(row, relation.columns[c]));
 }
 
 // A row holds its texts while it is in the table. False: it would be there less than no times; nothing was done.
 inline bool change_table(State& state, const Event& event, i64 times) {
     const RelationInfo& relation = *event.relation;
+    if (!relation.stored) return true;
     Change change = relation.change(state.program, event.row, event.hash, times);
     if (change == Change::CAME) each_text(relation, event.row, [&](Text text) { state.texts().hold(text); });
     if (change == Change::WENT) each_text(relation, event.row, [&](Text text) { state.texts().release(text); });
@@ -110,8 +117,12 @@ inline void undo_tables(State& state, const Event* first, const Event* last) {
 // large table each of them is far away, and one leads to the other.
 inline constexpr u64 ANNOUNCED = 16, APPROACHED = 8;
 
-inline void announce(State& state, Event& event) { event.hash = event.relation->announce(state.program, event.row); }
-inline void approach(State& state, Event& event) { event.relation->approach(state.program, event.hash); }
+inline void announce(State& state, Event& event) {
+    if (event.relation->stored) event.hash = event.relation->announce(state.program, event.row);
+}
+inline void approach(State& state, Event& event) {
+    if (event.relation->stored) event.relation->approach(state.program, event.hash);
+}
 
 // The first event that takes out what is not there, the tables then being as before; or the end.
 inline Event* change_tables(State& state) {
@@ -157,7 +168,7 @@ inline void foresee(State& state, const Event& event, bool close) {
 }
 
 // The first event for which a view could not be computed, or the end. The tables are then as before, and the views are
-// to be built again.
+// to be built again, if the program does not undo a batch itself.
 inline Event* fire_all(State& state, bool in_turn) {
     Faults& faults = state.faults();
     bool foreseen = must_foresee(state);
@@ -169,8 +180,10 @@ inline Event* fire_all(State& state, bool in_turn) {
         if (in_turn) change_table(state, event, event.times);
         if (!faults.any) continue;
         if (state.keep_tables) undo_tables(state, state.batch.begin(), in_turn ? &event + 1 : state.batch.end());
+        if (MODULE.undo) MODULE.undo(state.program);
         return &event;
     }
+    if (MODULE.end) MODULE.end(state.program);
     return state.batch.end();
 }
 
@@ -201,17 +214,28 @@ inline PyObject* fault_report(Faults& faults, i64 number = -1) {
 // What became of the batch: all is done, or one event of it could not be, and nothing is.
 struct Outcome {
     const Event* missing{};  // it takes out what is not there
-    const Event* failed{};   // a view cannot be computed with it: the tables are as before, the views are not
+    const Event* failed{};   // a view cannot be computed with it: the tables are as before, the views may not be
 };
+
+inline bool stores_any() {
+    for (u32 r = 0; r < MODULE.relation_count; ++r)
+        if (MODULE.relations[r].stored && MODULE.relations[r].fire) return true;
+    return false;
+}
+
+inline void note_came(State& state) {
+    for (const Event& event : state.batch) state.came[event.relation - MODULE.relations] = true;
+}
 
 inline Outcome work(State& state) {
     Batch& batch = state.batch;
-    Event* missing = state.keep_tables ? change_tables(state) : batch.end();
+    Event* missing = state.keep_tables && stores_any() ? change_tables(state) : batch.end();
     if (missing != batch.end()) return {missing, nullptr};
     bool in_turn = must_take_turns(state);
     if (in_turn) undo_tables(state, batch.begin(), batch.end());
     Event* failed = fire_all(state, in_turn);
     if (failed != batch.end()) return {nullptr, failed};
+    if (MODULE.undo) note_came(state);
     ++state.updates;
     return {};
 }
@@ -219,9 +243,12 @@ inline Outcome work(State& state) {
 // None; True where there is an infinity or NaN in it; or what went wrong: ("missing", number), ("overflow" | "inexact" |
 // "wild" | why a function has no value, view, number).
 inline PyObject* report_of(State& state, Outcome outcome) {
-    const Event* first = state.batch.begin();
-    if (outcome.missing) return tuple_of(PyUnicode_FromString("missing"), PyLong_FromLongLong(outcome.missing - first));
-    if (outcome.failed) return fault_report(state.faults(), outcome.failed - first);
+    auto number = [&](const Event* event) {
+        i64 place = event - state.batch.begin();
+        return state.batch.numbers ? state.batch.numbers[place] : place;
+    };
+    if (outcome.missing) return tuple_of(PyUnicode_FromString("missing"), PyLong_FromLongLong(number(outcome.missing)));
+    if (outcome.failed) return fault_report(state.faults(), number(outcome.failed));
     return met_wild ? PyBool_FromLong(true) : none();
 }
 
@@ -239,7 +266,10 @@ inline void forget_texts(State& state) {
     if (state.keep_tables && MODULE.forgets_texts && !MODULE.is_noting(state.program)) state.texts().collect();
 }
 
+inline void leave_to_others(State& state);
+
 inline PyObject* run(State& state) {
+    if (state.division) leave_to_others(state);
     PyObject* report = run_batch(state);
     forget_texts(state);
     return report;

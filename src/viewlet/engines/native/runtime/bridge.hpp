@@ -79,6 +79,22 @@ template <class P> i64* clock_of(void* program) {
         return nullptr;
 }
 
+using OfProgram = void (*)(void* program);
+
+// A program with a stream that stores no rows says how to undo a batch.
+template <class P> consteval OfProgram undo_of() {
+    if constexpr (requires(P& p) { p.undo(); })
+        return [](void* program) { static_cast<P*>(program)->undo(); };
+    else
+        return nullptr;
+}
+template <class P> consteval OfProgram end_of() {
+    if constexpr (requires(P& p) { p.end_batch(); })
+        return [](void* program) { static_cast<P*>(program)->end_batch(); };
+    else
+        return nullptr;
+}
+
 template <class P, auto& relations, auto& views, auto& results, auto& maps> consteval ModuleInfo describe() {
     return {.relations = relations,
             .relation_count = count_of(relations),
@@ -102,7 +118,9 @@ template <class P, auto& relations, auto& views, auto& results, auto& maps> cons
             .is_noting = is_noting<P>,
             .clock = clock_of<P>,
             .reads_tables = reads_tables<P>(),
-            .forgets_texts = forgets_texts<P>()};
+            .forgets_texts = forgets_texts<P>(),
+            .undo = undo_of<P>(),
+            .end = end_of<P>()};
 }
 
 PyObject* open_module(const char* name);

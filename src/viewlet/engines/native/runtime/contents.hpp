@@ -243,7 +243,9 @@ inline bool are_shown(State& state, const Rows& rows) {
 inline PyObject* unshown(State& state, const ResultInfo& result, const Rows& rows) {
     if (state.faults().any) return fault_report(state.faults());
     if (rows.uncountable)
-        return PyErr_Format(PyExc_SystemError, "view %s has a row less than once: its program is wrong", result.name);
+        return PyErr_Format(
+            PyExc_SystemError, "view %s has a row less than once: %s", result.name,
+            MODULE.undo ? "a row was deleted that never came, and is not stored" : "its program is wrong");
     return tuple_of(PyUnicode_FromString("unfit"), PyLong_FromLongLong(rows.unfit_column), from_i128(rows.unfit_value));
 }
 

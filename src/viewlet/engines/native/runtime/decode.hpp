@@ -45,8 +45,9 @@ inline void store_whole(char* row, const Column& column, i128 value) {
 
 // Whether the update that this thread decodes has an infinity or NaN in it.
 inline thread_local bool met_wild = false;
-inline void store_double(char* row, const Column& column, double value) {
-    if (unlikely(!is_finite(value))) met_wild = true;
+VIEWLET_COLD inline void note_wild() { met_wild = true; }  // away from loops, which would ask for the thread's memory
+VIEWLET_INLINE void store_double(char* row, const Column& column, double value) {
+    if (unlikely(!is_finite(value))) note_wild();
     store(row, column, bits(value));
 }
 

@@ -39,6 +39,8 @@ struct RelationInfo {
     void (*fire)(void* program, bool insert, const void* row);  // nullptr: static, no triggers
     // what its trigger will look up is needed soon; `close`: very soon, as above. nullptr: nobody knows
     void (*foresee)(void* program, const void* row, bool close);
+    bool stored{true};  // its rows are in the table; else deletes are trusted
+    u32 texts{};        // columns up to the last one that has texts
 
     i64 count(void* program, const void* row) const {
         void* values = table->access(program, row, Access::FIND);
@@ -132,6 +134,8 @@ struct ModuleInfo {
     i64* (*clock)(void* program);      // counts refreshes of view caches; nullptr: there is none
     bool reads_tables;   // a trigger may read the base table of another stream: it must see it as of its own turn
     bool forgets_texts;  // every text in a view is in a base row, or held by its map: one that nobody holds may go
+    void (*undo)(void* program);  // the maps as before the batch; nullptr: they follow from the tables
+    void (*end)(void* program);   // the batch is done: there is nothing to undo any more
 };
 extern const ModuleInfo MODULE;
 
@@ -278,23 +282,27 @@ template <class P, auto table, auto foresee> void foresee_row(void* program, con
 template <class P, auto table, u32 N>
 constexpr RelationInfo static_table(const char* name, const Column (&columns)[N]) {
     constexpr u32 size = sizeof(key_type<table>);
-    return {name,
-            columns,
-            N,
-            size,
-            &SHAPE<P, table>,
-            change_row<P, table>,
-            announce_row<P, table>,
-            approach_row<P, table>,
-            nullptr,
-            nullptr};
+    RelationInfo info{name,
+                      columns,
+                      N,
+                      size,
+                      &SHAPE<P, table>,
+                      change_row<P, table>,
+                      announce_row<P, table>,
+                      approach_row<P, table>,
+                      nullptr,
+                      nullptr};
+    for (u32 c = 0; c < N; ++c)
+        if (columns[c].cell == Cell::TEXT) info.texts = c + 1;
+    return info;
 }
 
 template <class P, auto table, auto on_insert, auto on_delete, auto foresee = nullptr, u32 N>
-constexpr RelationInfo relation(const char* name, const Column (&columns)[N]) {
+constexpr RelationInfo relation(const char* name, const Column (&columns)[N], bool stored = true) {
     RelationInfo info = static_table<P, table>(name, columns);
     info.fire = fire_row<P, table, on_insert, on_delete>;
     if constexpr (!__is_same(decltype(foresee), decltype(nullptr))) info.foresee = foresee_row<P, table, foresee>;
+    info.stored = stored;
     return info;
 }
 

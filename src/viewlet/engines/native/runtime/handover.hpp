@@ -173,6 +173,7 @@ inline PyObject* replay(PyObject*, Arguments arguments, Py_ssize_t count) {
         return true;
     };
     if (!call.pairs(2, MODULE.relation_count, other.relation_count, come)) return nullptr;
+    if (MODULE.end) MODULE.end(call.state->program);
     return faults.any ? fault_report(faults) : none();
 }
 

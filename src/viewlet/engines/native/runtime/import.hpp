@@ -17,7 +17,8 @@ struct Source {
     const char* format() const { return schema->format; }
     bool is(const char* other) const { return strcmp(schema->format, other) == 0; }
     template <class T> const T* buffer(u32 i) const { return static_cast<const T*>(array->buffers[i]); }
-    bool valid(i64 place) const { return array->n_buffers == 0 || !buffer<u8>(0) || bit(0, place); }
+    bool has_nulls() const { return array->n_buffers != 0 && buffer<u8>(0); }
+    bool valid(i64 place) const { return !has_nulls() || bit(0, place); }
     bool bit(u32 i, i64 place) const { return buffer<u8>(i)[place >> 3] >> (place & 7) & 1; }
     Source child(i64 i) const { return {schema->children[i], array->children[i], shift + array->children[i]->offset}; }
     Source dictionary() const { return {schema->dictionary, array->dictionary, array->dictionary->offset}; }

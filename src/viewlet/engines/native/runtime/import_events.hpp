@@ -1,16 +1,34 @@
 // A batch of events in Arrow: columns op, relation, and row (a union or a struct) or one struct for each relation.
 #pragma once
 #include "batch.hpp"
-#include "import.hpp"
+#include "divide.hpp"
 
 namespace viewlet {
 
 // Events whose rows lie in the same struct and belong to the same relation are decoded together, column by column.
 struct Group {
     i64 count, filled;
-    i64* places;
-    bool scattered;  // the places are not one behind the other
+    i64 first, next;  // the first place, and the one behind the last
+    bool scattered;   // the places are not one behind the other
+    i64* places;      // then
+    const RelationInfo* relation;
     char* decoded;
+};
+
+// Finds the rows of events. A copy of it beside a loop stays in registers, which members of the reader do not.
+struct Locator {
+    const i64* column_of;    // where each relation has a struct of its own
+    const signed char* ids;  // of a union's children
+    const i32* offsets;      // of a dense union
+    const i64* child_of;
+
+    // The struct of event i, or -1, and the place in it.
+    VIEWLET_INLINE i64 operator()(i64 i, i64 relation, i64& place) const {
+        place = offsets ? offsets[i] : i;
+        if (column_of) return column_of[relation];
+        if (!ids) return 0;
+        return ids[i] < 0 ? -1 : child_of[ids[i]];
+    }
 };
 
 struct EventReader {
@@ -24,8 +42,8 @@ struct EventReader {
     i64* meaning_of{};  // for each word of the relations' dictionary
     i64* child_of{};    // for each type id of a union: its struct, or -1
     u32* group_of{};    // for each event; its relation, at first
-    i64* place_of{};    // for each event: where in its struct
     i64* times_of{};    // for each event
+    i64* own{};         // the events of this cell, `length` of them, where there are other cells
 
     template <class T> T* take(i64 count) { return reinterpret_cast<T*>(state.batch.rows.take(count * sizeof(T))); }
     template <class T> T* take_zeros(i64 count) {
@@ -40,7 +58,7 @@ struct EventReader {
         if (rows >= 0) row = batch.child(rows);
         structs = rows < 0 ? batch.schema->n_children : is_union() ? row.schema->n_children : 1;
         groups = take_zeros<Group>(structs * MODULE.relation_count);
-        group_of = take<u32>(length), place_of = take<i64>(length), times_of = take<i64>(length);
+        group_of = take<u32>(length), times_of = take<i64>(length);
         column_of = take<i64>(MODULE.relation_count);
         for (u32 r = 0; r < MODULE.relation_count; ++r)
             column_of[r] = child_named(*batch.schema, MODULE.relations[r].name);
@@ -89,9 +107,10 @@ struct EventReader {
             }
             return true;
         }
-        return with_integers(relation, [&](auto* words) {
+        return with_integers(relation, [&, all = !relation.has_nulls(), meaning_of = meaning_of](auto* words) {
             for (i64 i = 0; i < length; ++i) {
-                i64 place = relation.shift + i, index = relation.valid(place) ? meaning_of[words[place]] : -1;
+                i64 place = relation.shift + i;
+                i64 index = all || relation.valid(place) ? meaning_of[words[place]] : -1;
                 if (index < 0) return false;
                 group_of[i] = u32(index);
             }
@@ -118,42 +137,75 @@ struct EventReader {
 
     // How often each event's row comes; false where one does not say it.
     bool read_ops() {
-        return with_integers(op, [&](auto* values) {
+        return with_integers(op, [&, all = !op.has_nulls()](auto* values) {
             for (i64 i = 0; i < length; ++i) {
                 auto times = values[op.shift + i];
-                if (!op.valid(op.shift + i) || !is_whole(times) || !is_copies(i64(times))) return false;
+                if (!(all || op.valid(op.shift + i)) || !is_whole(times) || !is_copies(i64(times))) return false;
                 times_of[i] = i64(times);
             }
             return true;
         });
     }
 
-    // The struct of event i, or -1, and the place in it.
-    i64 locate(i64 i, i64 relation_index, bool dense, i64& place) const {
-        place = i;
-        if (!row.schema) return column_of[relation_index];
-        if (!child_of) return 0;
-        i64 at = row.shift + i, id = row.buffer<signed char>(0)[at];
-        if (dense) place = row.buffer<i32>(1)[at];
-        return id < 0 ? -1 : child_of[id];
+    Locator locator() const {
+        if (!child_of) return {row.schema ? nullptr : column_of, nullptr, nullptr, nullptr};
+        const i32* offsets = is_dense() ? row.buffer<i32>(1) + row.shift : nullptr;
+        return {nullptr, row.buffer<signed char>(0) + row.shift, offsets, child_of};
+    }
+
+    // The events whose rows are this cell's; false where that cannot be told.
+    bool leave_to_others() {
+        if (!state.division) return true;
+        const Locator locate = locator();
+        const u32 relations = MODULE.relation_count;
+        auto* owners = take_zeros<Owner>(structs * relations);
+        i64* mine = take<i64>(length);
+        i64 count = 0;
+        for (i64 i = 0; i < length; ++i) {
+            i64 place, which = locate(i, group_of[i], place);
+            if (which < 0) return false;
+            u32 relation = group_of[i];
+            Owner& owner = owners[which * relations + relation];
+            if (!owner.way && !owner.open(*state.division, relation, MODULE.relations[relation], rows_of(which)))
+                return false;
+            mine[count] = i;
+            count += owner.owns(*state.division, place);
+        }
+        state.batch.numbers = own = mine;
+        length = count;
+        return true;
     }
 
     // Which rows make a group; false where an event has none.
     bool group() {
-        bool dense = child_of && is_dense();
-        for (i64 i = 0; i < length; ++i) {
-            i64 which = locate(i, group_of[i], dense, place_of[i]);
+        const Locator locate = locator();
+        const u32 relations = MODULE.relation_count;
+        const Picks at{own, length};
+        bool scattered = false;
+        for (i64 e = 0; e < length; ++e) {
+            i64 place, i = at[e], which = locate(i, group_of[i], place);
             if (which < 0) return false;
-            group_of[i] += u32(which) * MODULE.relation_count;
-            ++groups[group_of[i]].count;
-        }
-        for (i64 g = 0; g < structs * MODULE.relation_count; ++g) groups[g].places = take<i64>(groups[g].count);
-        for (i64 i = 0; i < length; ++i) {
+            group_of[i] += u32(which) * relations;
             Group& group = groups[group_of[i]];
-            group.scattered |= group.filled && place_of[i] != group.places[group.filled - 1] + 1;
-            group.places[group.filled++] = place_of[i];
+            if (!group.count++) group.first = group.next = place;
+            scattered |= group.scattered |= place != group.next;
+            group.next = place + 1;
         }
+        if (scattered) pick_places(locate);
         return true;
+    }
+
+    // The places of the rows that do not lie one behind the other.
+    void pick_places(const Locator locate) {
+        const u32 relations = MODULE.relation_count;
+        const Picks at{own, length};
+        for (i64 g = 0; g < structs * relations; ++g)
+            if (groups[g].scattered) groups[g].places = take<i64>(groups[g].count);
+        for (i64 e = 0; e < length; ++e) {
+            i64 i = at[e];
+            Group& group = groups[group_of[i]];
+            if (group.scattered) locate(i, group_of[i] % relations, group.places[group.filled++]);
+        }
     }
 
     Source rows_of(i64 which) const {
@@ -167,24 +219,25 @@ struct EventReader {
     bool decode(i64 g) {
         Group& group = groups[g];
         const RelationInfo& to = MODULE.relations[g % MODULE.relation_count];
+        group.relation = &to;
         Source rows = rows_of(g / MODULE.relation_count);
         Picks picks{group.places, group.count};
-        if (!group.scattered) rows.shift += group.places[0], picks.places = nullptr;
+        if (!group.scattered) rows.shift += group.first;
         group.decoded = take<char>(group.count * to.row_size);
         return fill_rows(state.texts(), rows, to, picks, state.batch.rows, group.decoded);
     }
 
     // The batch's events, in its order; false where Python must look at it.
     bool read() {
-        if (!open() || !read_ops() || !read_relations() || !group()) return false;
+        if (!open() || !read_ops() || !read_relations() || !leave_to_others() || !group()) return false;
         for (i64 g = 0; g < structs * MODULE.relation_count; ++g)
             if (groups[g].count && !decode(g)) return false;
+        const Picks at{own, length};
         auto* events = static_cast<Event*>(state.batch.events.more(length * sizeof(Event)));
-        for (i64 i = 0; i < length; ++i) {
-            Group& group = groups[group_of[i]];
-            const RelationInfo& to = MODULE.relations[group_of[i] % MODULE.relation_count];
-            events[i] = {&to, times_of[i], group.decoded};
-            group.decoded += to.row_size;
+        for (i64 e = 0; e < length; ++e) {
+            Group& group = groups[group_of[at[e]]];
+            events[e] = {group.relation, times_of[at[e]], group.decoded};
+            group.decoded += group.relation->row_size;
         }
         return true;
     }

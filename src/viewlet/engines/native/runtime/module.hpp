@@ -55,6 +55,9 @@ inline void destroy_state(PyObject* capsule) {
     free(state->program);
     Py_DecRef(state->convert);
     state->library.close();
+    free(state->came);
+    if (state->division) free(state->division->ways);
+    free(state->division);
     state->~State();
     free(state);
 }
@@ -65,6 +68,7 @@ inline PyObject* create(PyObject*, Arguments arguments, Py_ssize_t count) {
     auto* state = new (Placed{malloc(sizeof(State))}) State;
     state->program = malloc(MODULE.program_size);
     MODULE.construct(state->program);
+    state->came = static_cast<bool*>(calloc(MODULE.relation_count + 1, sizeof(bool)));
     Py_IncRef(state->convert = arguments[0]);
     state->keep_tables = arguments[1] == &_Py_TrueStruct;
     Ref capsule{PyCapsule_New(state, STATE, destroy_state)};
@@ -79,7 +83,9 @@ inline PyMethodDef METHODS[] = {
     {"events", events, METH_FASTCALL, nullptr},
     {"arrow_rows", arrow_rows, METH_FASTCALL, nullptr},
     {"arrow_events", arrow_events, METH_FASTCALL, nullptr},
+    {"divide", divide, METH_FASTCALL, nullptr},
     {"updates", updates, METH_FASTCALL, nullptr},
+    {"came", came, METH_FASTCALL, nullptr},
     {"count", count_rows, METH_FASTCALL, nullptr},
     {"total", total, METH_FASTCALL, nullptr},
     {"table", table, METH_FASTCALL, nullptr},

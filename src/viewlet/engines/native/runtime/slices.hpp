@@ -77,6 +77,7 @@ struct EntryHead {  // what each entry begins with; the cells of its indexes fol
     bool doubted;
     bool touched{};  // noted for the ordered indexes
     bool noted{};    // for those who watch: what it was before is kept
+    bool kept{};     // what it was before the batch is, for undoing it
 };
 
 template <class... Indexes>

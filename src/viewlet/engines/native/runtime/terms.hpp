@@ -73,7 +73,12 @@ VIEWLET_SHARED void increase(Faults& faults, u32 view, i64& value, i64 by) {
     if (unlikely(__builtin_add_overflow(value, by, &value))) faults.overflow(view);
 }
 VIEWLET_SHARED void increase(Faults& faults, u32 view, i128& value, i128 by) { value = add(faults, view, value, by); }
-VIEWLET_SHARED void increase(Faults&, u32, RealSum& value, Real by, i64 times) { value.add(by, times); }
+// The halves of a Real go apart: a function that is not in line would store them one by one and load them as one, which
+// stalls the machine.
+VIEWLET_SHARED void add_halves(RealSum& value, double hi, double lo, i64 times) { value.add(Real(hi, lo), times); }
+VIEWLET_INLINE void increase(Faults&, u32, RealSum& value, Real by, i64 times) {
+    add_halves(value, by.hi, by.lo, times);
+}
 VIEWLET_SHARED void increase(Faults&, u32, RealSum& value, const RealSum& by) { value.add(by); }
 
 // A sum that a user sees may not leave the type of its column.
@@ -83,14 +88,19 @@ VIEWLET_SHARED void within(Faults& faults, u32 view, i128 value, i128 low, i128 
 
 // A sum of what a view holds and what an event changes: an infinity that goes away is one fewer, not its opposite, and
 // which rows made a sum infinite is not known.
-VIEWLET_SHARED void finite(Faults& faults, u32 view, Real value) {
+VIEWLET_INLINE void finite(Faults& faults, u32 view, Real value) {
     if (unlikely(!is_finite(value.hi))) faults.wild(view);
 }
 
-// A product with a sum in it: which rows made it infinite is not known, so that it could not be taken out again.
-VIEWLET_SHARED void increase_finite(Faults& faults, u32 view, RealSum& value, Real by, i64 times) {
+// A product with a sum in it, or what readers multiply with sums: which rows made a product infinite is not known, so
+// that it could not be taken out again.
+VIEWLET_INLINE void increase_finite(Faults& faults, u32 view, RealSum& value, Real by, i64 times) {
     if (unlikely(!is_finite(by.hi))) faults.wild(view);
-    value.add(by, times);
+    add_halves(value, by.hi, by.lo, times);
+}
+VIEWLET_SHARED void increase_finite(Faults& faults, u32 view, RealSum& value, const RealSum& by) {
+    if (unlikely(by.is_wild())) faults.wild(view);
+    value.add(by);
 }
 
 }  // namespace viewlet

@@ -106,6 +106,40 @@ inline PyObject* updates(PyObject*, Arguments arguments, Py_ssize_t count) {
     return call ? PyLong_FromUnsignedLongLong(call.state->updates) : nullptr;
 }
 
+// came(state, relation, also): whether a row of a stream that stores none was ever taken, or, `also`, is known of before.
+inline PyObject* came(PyObject*, Arguments arguments, Py_ssize_t count) {
+    Call call(arguments, count, 3);
+    const RelationInfo* relation = call ? call.relation(1) : nullptr;
+    if (!relation) return nullptr;
+    bool& known = call.state->came[relation - MODULE.relations];
+    known |= arguments[2] == &_Py_TrueStruct;
+    return PyBool_FromLong(known);
+}
+
+// divide(state, cell, ways): from now on batches of Arrow are of several cells, and this one takes its own rows of them.
+// Of each relation: reach, column, share, stride, column, share, stride, …
+inline PyObject* divide(PyObject*, Arguments arguments, Py_ssize_t count) {
+    Call call(arguments, count, 3);
+    i64 cell;
+    if (!call || !call.integer(1, cell, 0, 64)) return nullptr;
+    Division*& division = call.state->division;
+    if (!division) {
+        division = static_cast<Division*>(malloc(sizeof(Division)));
+        division->ways = static_cast<RelationWay*>(malloc((MODULE.relation_count + 1) * sizeof(RelationWay)));
+    }
+    division->cell = u64(cell);
+    for (u32 r = 0; r < MODULE.relation_count; ++r) {
+        Sequence numbers{Sequence{arguments[2]}[r]};
+        auto number = [&](Py_ssize_t i) { return PyLong_AsUnsignedLongLongMask(numbers[i]); };
+        RelationWay& way = division->ways[r];
+        way.reach = number(0);
+        way.turns = u32(numbers.size() / 3);
+        for (u32 t = 0; t < way.turns; ++t)
+            way.turn[t] = {u32(number(3 * t + 1)), number(3 * t + 2), number(3 * t + 3)};
+    }
+    return none();
+}
+
 inline PyObject* slow() { return PyUnicode_FromString("slow"); }
 
 // Events that `decode` adds to the batch; "slow" where it cannot. Other threads run meanwhile.
@@ -121,10 +155,27 @@ template <class Decode> PyObject* take_arrow(State& state, i64 length, Decode de
     return decoded ? report_of(state, outcome) : slow();
 }
 
+// The rows that are this cell's; false where that cannot be told.
+inline bool own_rows(State& state, const RelationInfo& relation, const Source& source, Picks& picks) {
+    Owner owner;
+    if (!owner.open(*state.division, u32(&relation - MODULE.relations), relation, source)) return false;
+    auto* mine = reinterpret_cast<i64*>(state.batch.rows.take(picks.count * sizeof(i64)));
+    i64 count = 0;
+    for (i64 i = 0; i < picks.count; ++i) {
+        mine[count] = i;
+        count += owner.owns(*state.division, i);
+    }
+    state.batch.numbers = mine;
+    picks = {mine, count};
+    return true;
+}
+
 inline bool add_rows(State& state, const RelationInfo& relation, i64 times, const Source& source) {
-    i64 length = source.array->length;
+    Picks picks{nullptr, source.array->length};
+    if (state.division && !own_rows(state, relation, source, picks)) return false;
+    i64 length = picks.count;
     char* rows = state.batch.rows.take(length * relation.row_size);
-    if (!fill_rows(state.texts(), source, relation, {nullptr, length}, state.batch.rows, rows)) return false;
+    if (!fill_rows(state.texts(), source, relation, picks, state.batch.rows, rows)) return false;
     auto* events = static_cast<Event*>(state.batch.events.more(length * sizeof(Event)));
     for (i64 i = 0; i < length; ++i) events[i] = {&relation, times, rows + i * relation.row_size};
     return true;
