@@ -171,8 +171,26 @@ def test_an_infinity_counts_as_often_as_its_row() -> None:
     assert math.isnan(db.view("v").rows()[0][1])
     db.delete("r", (1, -INF))
     assert db.view("v").rows() == [(1, INF)]
+    db.delete("s", [(1,), (1,)])
+    assert db.view("v").rows() == []
+    db.insert("s", [(1,), (1,)])
+    assert db.view("v").rows() == [(1, INF)]
     db.delete("r", (1, INF))
     assert db.view("v").rows() == [(1, 1.0)]
+
+
+def test_an_infinity_without_a_partner_is_no_row() -> None:
+    db = native("""
+        CREATE STREAM r (x DOUBLE NOT NULL);
+        CREATE STREAM s (k BIGINT NOT NULL);
+        CREATE MATERIALIZED VIEW v AS SELECT sum(r.x) AS z FROM r, s;
+    """)
+    db.insert("r", [(0.5,), (INF,)])
+    assert db.view("v").rows() == [(None,)]
+    db.insert("s", [(1,), (1,)])
+    assert db.view("v").rows() == [(INF,)]
+    db.delete("r", (INF,))
+    assert db.view("v").rows() == [(1.0,)]
 
 
 def test_an_integer_column_times_an_infinity() -> None:

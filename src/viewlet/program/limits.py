@@ -111,13 +111,20 @@ def is_product(q: Query) -> bool:
     return sum(any(isinstance(a, View) for a in atoms(f)) for f in factors(q)) > 1 or any(map(is_product, children(q)))
 
 
-def multiplied(program: Program) -> frozenset[str]:
-    """The maps that readers multiply with others.
+def multiplied(program: Program, counts: frozenset[str]) -> frozenset[str]:
+    """The maps that readers multiply with others, and not only with ``counts`` of rows.
 
     None of them may hold an infinity or NaN: ∞ · (0 + 1) is none of the sums that ∞ · 0 + ∞ · 1 may come to.
     """
     products = [q for result in program.results for _, q in result.lookups if is_product(q)]
-    return frozenset(a.name for q in products for a in atoms(q) if isinstance(a, View))
+    return frozenset(a.name for q in products if not _repeats(q, counts) for a in atoms(q) if isinstance(a, View))
+
+
+def _repeats(q: Query, counts: frozenset[str]) -> bool:
+    """Whether Q is one sum, as often as there are rows beside it: n · ∞ is ∞, and where n is 0 there is no row."""
+    parts = factors(q)
+    sums = [f for f in parts if not (isinstance(f, View) and f.name in counts)]
+    return len(sums) <= 1 and all(isinstance(f, View) for f in parts)
 
 
 # -- keys --------------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from viewlet.engines.native.emit.pointers import Pointer
 from viewlet.engines.native.emit.terms import Terms
 from viewlet.engines.native.emit.values import Scope, integer
 from viewlet.loops.infer import Kinds
+from viewlet.loops.lower import counts_rows
 from viewlet.loops.steps import Factor
 from viewlet.program.kinds import REAL, WIDEST, Exact, Kind, term_kind
 from viewlet.program.limits import KeyLimits, Limit, key_limits, limits, multiplied
@@ -42,7 +43,8 @@ class Limits:
     @staticmethod
     def of(program: Program, kinds: Kinds) -> Limits:
         columns = {v.name: v.outputs for v in program.views}
-        return Limits(_sum_bounds(program, kinds), _key_bounds(program, kinds), columns, multiplied(program))
+        counts = frozenset(v.name for v in program.views if counts_rows(v.definition))
+        return Limits(_sum_bounds(program, kinds), _key_bounds(program, kinds), columns, multiplied(program, counts))
 
     def sum_checks(self, member: Member, slot: str) -> list[str]:
         if member.view not in self.sums:

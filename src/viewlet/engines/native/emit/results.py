@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import accumulate
 
-from viewlet.algebra.query import View
+from viewlet.algebra.query import View, atoms
 from viewlet.engines.native.emit.keys import column
 from viewlet.engines.native.emit.layout import MapLayout, index_slices
 from viewlet.engines.native.emit.lines import Code
@@ -136,8 +136,13 @@ def maps_of(triggers: Triggers, result: Result) -> list[MapLayout]:
 
 def check_products(nest: Nest, terms: Terms, result: Result, scope: Scope) -> None:
     """What a reader multiplied is no infinity: its factors may be of a program that had nothing against one."""
+    finite = nest.context.shared.limits.finite
     for name, q in result.lookups:
-        if is_product(q) and scope[name].kind == REAL:
+        if (
+            scope[name].kind == REAL
+            and is_product(q)
+            and any(isinstance(a, View) and a.name in finite for a in atoms(q))
+        ):
             nest.out.add(f"finite(faults, {terms.view}, {scope[name].text});")
 
 
