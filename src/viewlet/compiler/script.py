@@ -26,7 +26,7 @@ from viewlet.algebra.query import (
     sum_,
     union,
 )
-from viewlet.algebra.remembered import forget
+from viewlet.algebra.remembered import forget, uncollected
 from viewlet.algebra.rewrite import rewrite
 from viewlet.algebra.verify import verify
 from viewlet.compiler.aggregates import SUMS_OF_GROUPS, as_count, only_tested, shows_all
@@ -79,6 +79,7 @@ def compile_query(
     return _compile(tuple(schema), (Result(name, (), q),), strategy, ordered, counted=False)
 
 
+@uncollected()
 def compile_script(
     script: Script, strategy: str = "optimized", statistics: Statistics | None = None, *, ordered: bool = True
 ) -> Program:
