@@ -23,6 +23,7 @@ from viewlet.algebra.query import (
     union,
     variables,
 )
+from viewlet.algebra.remembered import remembered
 
 
 def narrow(q: Query) -> Query:
@@ -30,6 +31,7 @@ def narrow(q: Query) -> Query:
     return _narrow(q, outputs(q))
 
 
+@remembered(1 << 14)
 def _narrow(q: Query, needed: frozenset[str]) -> Query:
     """Sum_{needed}(Q), where Q may keep a column more."""
     match q:
