@@ -21,7 +21,7 @@ from viewlet.durable.hadoop import hadoop_files
 from viewlet.durable.manifest import newest_manifest, read_manifest, write_manifest
 from viewlet.durable.store import Store, digest
 from viewlet.errors import CorruptError, Error
-from viewlet.spark.driver.offsets import keep_offsets, noted_offsets, restore_offsets
+from viewlet.spark.driver.offsets import forget_first_try, keep_offsets, noted_offsets, restore_offsets
 from viewlet.spark.process.events import Rows, log_parts, log_segments, segments
 from viewlet.spark.process.merging import to_merge
 from viewlet.spark.process.partition import part_of, split
@@ -192,6 +192,9 @@ def test_files_are_written_read_and_listed(store: Store) -> None:
     assert store.names("nothing") == store.walk("nothing") == []
     store.delete(["a/two", "a/never was"])
     assert store.walk("a") == ["a/b/one"]
+    store.delete_directory("a")
+    store.delete_directory("never was")
+    assert store.names("") == ["c"]
 
 
 def test_a_draft_becomes_a_file(store: Store, tmp_path: Path) -> None:
@@ -304,6 +307,40 @@ def test_lost_offsets_are_put_back_as_far_as_they_are_known(tmp_path: Path) -> N
     spark.delete(["offsets/3", "offsets/4", "offsets/5"])
     restore_offsets(str(tmp_path))
     assert spark.names("offsets") == ["2", "3", "4", "5"], "of the first nobody knows"
+
+
+@pytest.mark.parametrize(
+    ("there", "done", "running", "left"),
+    [
+        ({"offsets/.0.1.tmp": "v1", "offsets/0": ""}, [-2, -1], "", []),
+        ({"offsets/0": 'v1\n{"batchTi', "state/0/0/1.delta": "", "metadata": ""}, [-2], "", []),
+        ({"offsets/.0.1.tmp": "v1", "metadata": '{"id":"q"}'}, [-2], "other", ["metadata"]),
+        ({"offsets/.0.1.tmp": "v1", "metadata": '{"id":"q"}'}, [-2], "q", ["metadata", "offsets/.0.1.tmp"]),
+        ({"offsets/0": 'v1\n{"batchTimestampMs":1}\n-', "offsets/.1.1.tmp": ""}, [-2], "", None),
+        ({"offsets/.1.1.tmp": "", "commits/0": "v1"}, [-2], "", None),
+        ({"offsets/0": "", "sources/0/0": "v1"}, [-2, 0], "", None),
+        ({"offsets/0": "", "sources/0/0": "v1"}, [-2], "", ["sources/0/0"]),
+        ({"offsets/0": ""}, [], "", None),
+    ],
+)
+def test_what_is_left_of_a_first_try_goes_and_nothing_else(
+    store: Store, there: dict[str, str], done: list[int], running: str, left: list[str] | None
+) -> None:
+    """The last one is no checkpoint of ours."""
+    checkpoint = store.uri.removesuffix("/viewlet")
+    spark = Store(checkpoint)
+    for batch in done:
+        write_manifest(store, Manifest(batch, "", {}))
+    if done:
+        store.write("job.txt", b"of an earlier version")
+    ours = store.walk("")
+    for path, text in there.items():
+        spark.write(path, text.encode())
+    forget_first_try(checkpoint, running.split())
+    theirs = [path for path in spark.walk("") if not path.startswith("viewlet/")]
+    assert theirs == sorted(there if left is None else left)
+    assert not (left == [] and set(spark.names("")) - {"viewlet"}), "Spark wants no directory of batches either"
+    assert store.walk("") == ours
 
 
 # -- cleaning ----------------------------------------------------------------------------------------------------------

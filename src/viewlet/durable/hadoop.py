@@ -81,6 +81,10 @@ class HadoopFiles(fs.FileSystemHandler):  # type: ignore[misc]
         if not self._asked(lambda: self._files().delete(self._path(path), False)):
             raise FileNotFoundError(path)
 
+    def delete_dir(self, path: str) -> None:
+        if not self._asked(lambda: self._files().delete(self._path(path), True)):
+            raise FileNotFoundError(path)
+
     def move(self, src: str, dest: str) -> None:
         """In the place of what is there, in one step: readers find the one or the other."""
 
@@ -146,9 +150,9 @@ class HadoopFiles(fs.FileSystemHandler):  # type: ignore[misc]
     # -- what no store of ours asks for --------------------------------------------------------------------------------
 
     def _unasked(self, *_: object) -> Any:
-        raise NotImplementedError("a store writes, renames, reads, lists and deletes single files")
+        raise NotImplementedError("a store writes, renames, reads, lists and deletes files, and deletes directories")
 
-    copy_file = delete_dir = delete_dir_contents = delete_root_dir_contents = open_append_stream = _unasked
+    copy_file = delete_dir_contents = delete_root_dir_contents = open_append_stream = _unasked
 
 
 class _Upload:

@@ -207,6 +207,11 @@ class Store:
             with suppress(FileNotFoundError):
                 self._files.delete_file(f"{self._root}/{path}")
 
+    def delete_directory(self, path: str) -> None:
+        """With all that is in it. It need not be there."""
+        with suppress(FileNotFoundError):
+            self._files.delete_dir(f"{self._root}/{path}")
+
 
 class _Hashed:
     def __init__(self) -> None:

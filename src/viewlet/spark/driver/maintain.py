@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -32,7 +32,7 @@ from viewlet.spark.driver.arguments import (
 )
 from viewlet.spark.driver.cluster import last_committed, on_cluster, stop_cells
 from viewlet.spark.driver.loading import Loading, nothing
-from viewlet.spark.driver.offsets import restore_offsets
+from viewlet.spark.driver.offsets import forget_first_try, restore_offsets
 from viewlet.spark.driver.reach import check_reach
 from viewlet.spark.driver.route import Slots, route, slots_of, without_the_obvious
 from viewlet.spark.driver.runner import SETTINGS, Runner, apply_settings, handing_over
@@ -109,7 +109,7 @@ def maintain(
     streams = checked_streams(pipeline, sources, history or {})
     check_trigger(spark, trigger)
     check_ports(ports)
-    artefacts = on_cluster(spark, partial(_prepared, place, cut))
+    artefacts = on_cluster(spark, partial(_prepared, place, cut, _running(spark)))
     slots = _slots(pipeline)
     works_ = _works(spark, pipeline, place, slots, artefacts, ports)
     runner = Runner(works_, place, retain, _is_planned(spark, pipeline), place, standing.text if standing else "")
@@ -239,9 +239,14 @@ def _check_place(spark: SparkSession, place: str) -> None:
 _temporary: list[tempfile.TemporaryDirectory[str]] = []  # deleted with the process
 
 
-def _prepared(checkpoint: str, cut: Callable[[], Pipeline]) -> Artefacts:
+def _running(spark: SparkSession) -> tuple[str, ...]:
+    return tuple(str(query.id) for query in spark.streams.active)
+
+
+def _prepared(checkpoint: str, cut: Callable[[], Pipeline], running: Collection[str]) -> Artefacts:
     artefacts = published(checkpoint, cut())
     restore_offsets(checkpoint)
+    forget_first_try(checkpoint, running)
     return artefacts
 
 

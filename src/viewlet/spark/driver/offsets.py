@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from viewlet.durable.manifest import newest_manifest, read_manifest
-from viewlet.durable.published import published_offsets
+from viewlet.durable.manifest import manifest_names, newest_manifest, read_manifest
+from viewlet.durable.published import published_batches, published_offsets
 from viewlet.durable.store import Store, digest
 from viewlet.errors import CorruptError, Error
-from viewlet.spark.job import spark_place
+from viewlet.spark.job import JOB, spark_place
 
 NO_OFFSET = "-"  # as Spark says that a source has given nothing yet
 NOTHING_YET = 'v1\n{"batchWatermarkMs":0,"conf":{}}'
+OF_BATCHES = ("offsets", "commits", "state")  # directories that Spark wants to be empty before its first batch
 
 
 def noted_offsets(checkpoint: str, batch: int) -> str:
@@ -102,6 +103,48 @@ def _is_there(spark: Store, batch: int, offsets: str) -> bool:
         return digest(spark.read(_path(batch))) == offsets
     except FileNotFoundError:
         return False
+
+
+def forget_first_try(checkpoint: str, running: Collection[str]) -> None:
+    """Remove what is left of a first batch that Spark was to begin, and whose offsets it never got to write.
+
+    A query that is stopped at that moment leaves a file under a hidden name, or its checksum. Spark then refuses the
+    checkpoint: it has no batch, yet it is not empty. No batch counts, so nothing is lost. Not looked at are batches
+    before the stream, and what sources noted for themselves, which Spark takes as it is. ``running`` are the queries
+    that may be about to write.
+    """
+    ours, spark = Store.of(checkpoint), Store(spark_place(checkpoint))
+    done = [*published_batches(ours), *(name.batch for name in manifest_names(ours))]
+    if JOB not in ours.names("") or max(done, default=-1) >= 0 or _has_begun(spark):
+        return
+    query = _query(spark)
+    if query not in running:
+        for directory in OF_BATCHES:
+            spark.delete_directory(directory)
+        if not query:
+            spark.delete(["metadata", ".metadata.crc"])
+
+
+def _has_begun(spark: Store) -> bool:
+    batches = [name for name in spark.names("offsets") if name.isdigit()]
+    return any(map(str.isdigit, spark.names("commits"))) or any(_is_whole(spark, batch) for batch in batches)
+
+
+def _is_whole(spark: Store, batch: str) -> bool:
+    """As far as its first lines say: a crash of the host may leave the name of a file, and nothing in it."""
+    version, _, rest = bytes(spark.read(f"offsets/{batch}")).decode(errors="replace").partition("\n")
+    try:
+        return version.startswith("v") and "batchTimestampMs" in json.loads(rest.split("\n")[0])
+    except json.JSONDecodeError:
+        return False
+
+
+def _query(spark: Store) -> str:
+    """How Spark calls its query; nothing where it does not say, or not in whole."""
+    try:
+        return str(json.loads(bytes(spark.read("metadata")))["id"])
+    except (FileNotFoundError, ValueError, KeyError):
+        return ""
 
 
 def refuse_another_batch(store: Store, batch: int, offsets: str, known: str | None) -> None:
