@@ -24,12 +24,13 @@ from tests.spark.cell_driver import (
     gone,
     place_at,
 )
+from tests.spark.cluster import until
 from viewlet.durable.chain import Address
 from viewlet.errors import Error
 from viewlet.spark.driver.arguments import check_ports
-from viewlet.spark.process import server
+from viewlet.spark.process import nursery, server
 from viewlet.spark.process.client import stop
-from viewlet.spark.process.process import NOTE, Process, _look, directory_for, owner, sweep
+from viewlet.spark.process.process import NOTE, Process, Settings, _look, directory_for, owner, sweep
 from viewlet.spark.process.protocol import PROOF_SECONDS, Message, UnreachableError, ask
 from viewlet.spark.process.server import Listener, Reply
 
@@ -183,8 +184,9 @@ sys.stdin.read()
 """
 
 
-def test_nothing_outlives_its_owner(tmp_path: Path) -> None:
-    """kill -9 of the executor: the cell, its keeper and their directory go as well."""
+def test_nothing_outlives_its_owner(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """kill -9 of the executor: the cell, its keeper, the nursery and their directories go as well."""
+    tmp_path = tmp_path_factory.mktemp("a")  # short enough for the name of a socket
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "TMPDIR": str(tmp_path)}
     command = [sys.executable, "-c", ALONE, str(tmp_path)]
     with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as alone:
@@ -194,7 +196,33 @@ def test_nothing_outlives_its_owner(tmp_path: Path) -> None:
         assert keeper is not None
         alone.kill()
     gone(cell, keeper.parent)
-    assert list(tmp_path.glob("viewlet-*/*")) == []
+    until("directories to go", lambda: not list(tmp_path.glob("viewlet-*/*")))
+
+
+def test_one_nursery_has_keepers_of_many_runs_and_tells_why_one_cannot_be(tmp_path: Path) -> None:
+    directory, of, seen = tmp_path / "keeper", owner(), set[int]()
+    directory.mkdir()
+    for number in range(2):
+        driver = Driver(place_at(str(tmp_path / str(number))))
+        stop(driver.place.run, [driver.go_on().address])
+        seen.add((nursery._directory(of) / nursery.SOCKET).stat().st_ino)
+    assert len(seen) == 1
+    with socket.create_server((LOOPBACK, 0)) as taken:
+        ports = (taken.getsockname()[1],) * 2
+        settings = Settings(str(directory), "token", LOOPBACK, str(tmp_path), 1.0, of.pid, of.started, ports)
+        with pytest.raises(Error, match=r"^the keeper of cells does not start: no port from"):
+            nursery.born(settings, of)
+
+
+def test_a_nursery_under_a_name_too_long_for_a_socket_is_done_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = tmp_path / ("long" * 30)
+    deep.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+    driver = Driver(place_at(str(tmp_path)))
+    stop(driver.place.run, [driver.go_on().address])
+    assert not [*deep.glob("viewlet-*/nursery-*")]
 
 
 def test_a_directory_that_is_not_private_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

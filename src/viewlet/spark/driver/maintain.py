@@ -40,6 +40,7 @@ from viewlet.spark.driver.views import Views
 from viewlet.spark.job import Standing, job_of, standing_job
 from viewlet.spark.pipeline import Artefacts, Pipeline, Works, cell_type, pipeline_of, published, works
 from viewlet.spark.process.client import new_run
+from viewlet.spark.process.process import LOOPBACK
 
 DEFAULT_CELLS = 4  # where Spark does not say how many cores it has
 MOMENT = 0.05  # seconds
@@ -157,7 +158,7 @@ def _works(
 ) -> Works:
     """Where Spark is all on this machine, cells listen for nobody else, and more tasks than cores only cost time."""
     local = _is_local(spark)
-    run = new_run(Store.of(place), "127.0.0.1" if local else "", ports=ports)
+    run = new_run(Store.of(place), LOOPBACK if local else "", ports=ports)
     return works(pipeline, run, _cores(spark) if local else pipeline.grid.cells, slots.names, artefacts)
 
 

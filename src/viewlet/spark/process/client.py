@@ -7,10 +7,7 @@ and makes itself again from the store; what the other one may still be doing has
 from __future__ import annotations
 
 import json
-import os
 import secrets
-import subprocess
-import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -24,7 +21,8 @@ from viewlet.durable.store import Store
 from viewlet.errors import Error
 from viewlet.spark.process.artefact import packed
 from viewlet.spark.process.events import Rows, log_parts, segments
-from viewlet.spark.process.process import NOTE, Process, Settings, directory_for, locked, owner
+from viewlet.spark.process.nursery import born
+from viewlet.spark.process.process import LOOPBACK, NOTE, Process, Settings, directory_for, locked, owner, started
 from viewlet.spark.process.protocol import BehindError, Message, UnreachableError, ask
 from viewlet.spark.process.ticket import Answer, Artefact, Part, Request, Run, Split, Ticket, new_run
 
@@ -150,14 +148,8 @@ def open_here(ticket: Ticket) -> Address:
 
 
 def _start(run: Run, of: Process, directory: Path) -> Address:
-    """Its modules are those of this process, wherever Spark has put them."""
+    """In a local session one run follows another, so that a nursery pays."""
     settings = Settings(str(directory), run.token, run.host, run.store, run.idle, of.pid, of.started, run.ports)
-    threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")  # it forks
-    environment = {**os.environ, **threads, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-m", "viewlet.spark.process.keeper"]
-    started = subprocess.run(
-        command, input=json.dumps(asdict(settings)), capture_output=True, text=True, env=environment
-    )
-    if started.returncode != 0 or not started.stdout:
-        raise Error(f"the keeper of cells does not start: {started.stderr.strip()}")
-    return Address.from_json(json.loads(started.stdout))
+    if run.host == LOOPBACK and (address := born(settings, of)) is not None:
+        return address
+    return Address.from_json(json.loads(started("viewlet.spark.process.keeper", asdict(settings))))

@@ -117,17 +117,27 @@ def main() -> None:
     settings = Settings(**json.load(sys.stdin))
     if os.fork():
         os._exit(0)
-    os.setsid()
+    prepare()
+    keep(settings, lambda address: print(json.dumps(address.to_json()), flush=True))
+
+
+def prepare() -> None:
+    """For all that is forked from here."""
     pa.scalar(0)  # makes pyarrow look for pandas: here, not in every cell
     gc.freeze()  # nor need any of them look again at what is imported
+
+
+def keep(settings: Settings, tell: Callable[[Address], None]) -> None:
+    """Be the keeper, until it ends. ``tell`` is told where it listens."""
+    os.setsid()
     keeper = Keeper(settings)
-    print(json.dumps(keeper.address.to_json()), flush=True)
-    _let_go(Path(settings.directory) / "log")
+    tell(keeper.address)
+    let_go(Path(settings.directory) / "log")
     sweep(Path(settings.directory))
     keeper.run()
 
 
-def _let_go(log: Path) -> None:
+def let_go(log: Path) -> None:
     """A program that reads this process's output must not wait for its end."""
     null, file = os.open(os.devnull, os.O_RDONLY), os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for source, target in ((null, 0), (file, 1), (file, 2)):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import stat
 import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,7 @@ from pathlib import Path
 from viewlet.errors import Error
 
 PRIVATE = 0o700
+LOOPBACK = "127.0.0.1"  # where cells listen if all of Spark is on this machine
 NOTE = "address"  # the file in a keeper's directory that says where it listens
 
 
@@ -102,6 +105,21 @@ def directory_for(run: str, of: Process) -> Path:
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077:
         raise Error(f"{mine} must be a directory of this user, closed to others: remove it")
     return mine / f"{run}-{of.pid}"
+
+
+def started(module: str, told: Mapping[str, object]) -> str:
+    """What a process prints that goes on by itself. Its modules are those of this one, wherever Spark has put them."""
+    command = [sys.executable, "-m", module]
+    ran = subprocess.run(command, input=json.dumps(told), capture_output=True, text=True, env=environment())
+    if ran.returncode != 0 or not ran.stdout:
+        raise Error(f"the keeper of cells does not start: {ran.stderr.strip()}")
+    return ran.stdout
+
+
+def environment() -> dict[str, str]:
+    """Of a process that forks."""
+    threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
+    return {**os.environ, **threads, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
 def sweep(directory: Path) -> None:
