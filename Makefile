@@ -37,6 +37,7 @@ quick: setup ## the signal while working: rules, the paper's examples, the refer
 soak: setup ## deeper than make test: the random families with SEEDS seeds each (20; hours)
 	$(BIN)/pytest -n 2 --soak $(SEEDS) tests/laws tests/engines tests/durable -k random
 	$(BIN)/pytest -n 2 --soak $(SEEDS) tests/engines/test_conformance.py tests/engines/test_extremes.py tests/engines/test_bulk.py
+	$(BIN)/pytest -n 2 --dist loadgroup --soak 2 tests/spark tests/faults
 
 coverage: setup ## which lines of each package make quick runs (a quarter more CPU than make quick)
 	$(BIN)/python -m tests.coverage $(QUICK)

@@ -15,6 +15,7 @@ from tests.spark.cluster import marked_processes, until
 from tests.spark.drive import Drive, started_driver
 from tests.spark.harness import shown
 
+CONNECT = {"spark.remote": "local[2]", "spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false"}
 pytestmark = pytest.mark.xdist_group("cluster")
 
 
@@ -29,7 +30,7 @@ def folded_changes(drive: Drive, name: str, view: str) -> Counter[Row]:
 
 
 def test_a_client_of_spark_connect_maintains_views(tmp_path: Path) -> None:
-    with started_driver(tmp_path / "log", {"spark.remote": "local[2]"}) as driver:
+    with started_driver(tmp_path / "log", CONNECT) as driver:
         feed = Feed(driver, driver.mark, bids_streams(tmp_path / "in", 3), tmp_path / "checkpoint")
         feed.start()
         feed.run(3)

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import viewlet.spark
+from tests.spark.conftest import SHORT_LIVED
 from viewlet.errors import Error
 from viewlet.spark import java
 from viewlet.spark.java import WITH_VECTORS, java_home
@@ -97,7 +98,8 @@ def test_spark_runs_on_the_java_that_comes_as_a_wheel_with_settings_of_the_user(
     code = """
 import os
 import viewlet.spark
-spark = viewlet.spark.session("local[1]", app="mine", **{"spark.driver.host": "localhost", "spark.x.flag": True})
+spark = viewlet.spark.session("local[1]", app="mine", **{"spark.driver.host": "localhost", "spark.x.flag": True,
+    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"})
 conf = spark.sparkContext.getConf()
 total = spark.range(1000).mapInArrow(lambda batches: batches, "id long").groupBy().sum("id").collect()
 print(os.environ["JAVA_HOME"], total[0][0], *map(conf.get, ["spark.driver.host", "spark.x.flag", "spark.app.name"]))
@@ -155,8 +157,9 @@ def test_the_example_runs_under_spark_submit(tmp_path: Path) -> None:
         "--conf=spark.sql.shuffle.partitions=2",
         str(ROOT / "examples" / "orderbook_job.py"),
         str(tmp_path),
-        "3000",
+        "1000",
         JAVA_HOME=str(java_home()),
+        JDK_JAVA_OPTIONS=SHORT_LIVED,
         PYSPARK_PYTHON=sys.executable,
     )
     assert ran.returncode == 0, ran.stderr
