@@ -6,6 +6,7 @@ import datetime as dt
 import math
 from collections import Counter
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -293,3 +294,48 @@ def test_the_elements_of_a_list_are_not_stored_either() -> None:
         db.insert("s", (1, ["a"]))
         with pytest.raises(viewlet.Error, match="view t would miss them"):
             db.execute(tags)
+
+
+# Of a stream whose view reads only k: a value that its type has, and one that it has not.
+UNREAD: dict[str, tuple[pa.DataType, Any, Any]] = {
+    "n BIGINT NOT NULL": (pa.uint64(), MOST, MOST + 1),
+    "n BIGINT NOT NULL, m BIGINT": (pa.int64(), 5, None),
+    "n INTEGER": (pa.int64(), 2**31 - 1, 2**31),
+    "n DECIMAL(4,2)": (pa.decimal128(10, 2), Decimal("99.99"), Decimal("100.00")),
+    "n DECIMAL(30,2)": (pa.decimal128(38, 2), Decimal(10) ** 27, Decimal(10) ** 29),
+    "n DATE NOT NULL": (pa.date32(), dt.date(9999, 12, 31), None),
+    "n VARCHAR": (pa.string(), "š", b"\xff"),
+}
+
+
+@pytest.mark.parametrize("columns", UNREAD)
+def test_a_column_that_nothing_reads_is_checked_all_the_same(columns: str) -> None:
+    type_, good, bad = UNREAD[columns]
+    db = viewlet.connect(wait_native=True)
+    db.execute(f"""CREATE STREAM s (k BIGINT NOT NULL, {columns}) WITH (stored = false);
+                   CREATE MATERIALIZED VIEW v AS SELECT k, count(*) AS n FROM s GROUP BY k;""")
+
+    def batch(*values: Any) -> pa.Table:
+        if type_ == pa.string():
+            cells = pa.array([v if isinstance(v, bytes) else v.encode() for v in values], pa.binary()).view(type_)
+        else:
+            cells = pa.array(values, type_)
+        return pa.table({"k": range(len(values)), "n": cells})
+
+    many = [good] * 600  # more than a block
+    with pytest.raises((viewlet.Error, UnicodeDecodeError)):
+        db.insert("s", batch(*many, bad))
+    assert list(db.view("v")) == []
+    db.insert("s", batch(*many).slice(7))
+    assert sorted(db.view("v").rows()) == [(k, 1) for k in range(7, 600)]
+
+
+def test_a_nan_in_a_column_that_nothing_reads_is_taken() -> None:
+    db = viewlet.connect(wait_native=True)
+    db.execute("""CREATE STREAM s (k BIGINT NOT NULL, x DOUBLE, t VARCHAR) WITH (stored = false);
+                  CREATE MATERIALIZED VIEW v AS SELECT k, count(*) AS n FROM s GROUP BY k;""")
+    words = pa.array(["a", None, "b", "a"]).dictionary_encode()
+    db.insert("s", pa.table({"k": [1, 1, 2, 2], "x": [math.nan, None, math.inf, 1.0], "t": words}))
+    assert sorted(db.view("v").rows()) == [(1, 2), (2, 2)]
+    db.delete("s", pa.table({"k": [1], "x": [math.nan], "t": ["a"]}))
+    assert sorted(db.view("v").rows()) == [(1, 1), (2, 2)]

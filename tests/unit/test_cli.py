@@ -67,7 +67,7 @@ def test_explain_shows_the_cpp_of_one_view(job: str) -> None:
     result = run("explain", job, "--view", "bsv", "--stage", "cpp")
     assert result.exit_code == 0
     assert result.stdout == f"{_database(job).explain('bsv').stage('cpp')}\n"
-    assert "void insert_bids(const BidsRow& event)" in result.stdout
+    assert "void change_bids(const BidsRow& event, const i64 sign)" in result.stdout
     assert "vwap" not in result.stdout
 
 

@@ -52,12 +52,13 @@ def table(type_: str, name: str, entries: list[str]) -> list[str]:
     return [f"inline constexpr {type_} {name}[] = {{", *(f"    {e}," for e in entries), "};"]
 
 
-def column(name: str, f: Field, struct: str, type_: Type | None) -> str:
+def column(name: str, f: Field, struct: str, type_: Type | None, *, read: bool = True) -> str:
     """``type_`` is None for a column of a key, which only takes cells. So do most types that are held as others."""
     scale = f.kind.scale if isinstance(f.kind, Exact) else 0
     places = f"{type_.precision if type_ else 0}, {scale}, offsetof({struct}, {f.name})"
     sql = f", Sql::{type_.kind}" if type_ and (type_ == type_.held or type_ in (TIMESTAMPTZ, REAL)) else ""
-    return f"{{{quoted(name)}, {cell_of(f.kind)}, {flag(f.nullable)}, {places}{sql}}}"
+    unread = ", false" if sql and not read else ""
+    return f"{{{quoted(name)}, {cell_of(f.kind)}, {flag(f.nullable)}, {places}{sql}{unread}}}"
 
 
 def cell_of(kind: Kind) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from viewlet.algebra.query import variables
 from viewlet.engines.native.emit.declare import (
     column,
     quoted,
@@ -12,16 +13,25 @@ from viewlet.engines.native.emit.identifiers import named, plain
 from viewlet.engines.native.emit.layout import Field, Layout
 from viewlet.engines.native.emit.structs import row_type
 from viewlet.program.kinds import Exact
-from viewlet.program.trigger import Program
+from viewlet.program.trigger import Program, Trigger
 from viewlet.schema import Relation
 
 
-def descriptions(program: Program, layout: Layout, rows: dict[str, tuple[Field, ...]], readers: dict[str, str]) -> str:
-    """``readers`` are results with the type of the keys by which a row of them is read alone, if it is."""
+def descriptions(
+    program: Program,
+    layout: Layout,
+    rows: dict[str, tuple[Field, ...]],
+    readers: dict[str, str],
+    signed: frozenset[str],
+) -> str:
+    """``readers`` are results with the type of the keys by which a row of them is read alone, if it is.
+
+    ``signed`` are relations with one function for inserts and deletes.
+    """
     lines = []
     for relation in program.relations:
-        columns = zip(relation.columns, rows[relation.name], strict=True)
-        cells = [column(c.name, f, row_type(relation.name), c.type) for c, f in columns]
+        columns = zip(relation.columns, rows[relation.name], _read(program, relation), strict=True)
+        cells = [column(c.name, f, row_type(relation.name), c.type, read=read) for c, f, read in columns]
         lines += table("Column", f"columns_{plain(relation.name)}", cells)
     for m in layout.maps:
         if not m.is_single:
@@ -30,7 +40,7 @@ def descriptions(program: Program, layout: Layout, rows: dict[str, tuple[Field, 
     for name in readers:
         result = program.result(name)
         lines += table("ResultColumn", f"shown_{plain(name)}", [shown_column(c) for c in result.columns])
-    lines += table("Relation<Program>", "RELATIONS", [_relation(r) for r in program.relations])
+    lines += table("Relation<Program>", "RELATIONS", [_relation(r, r.name in signed) for r in program.relations])
     lines += table("ViewOf<Program>", "VIEWS", [_view(v.name, layout) for v in program.views])
     lines += table("ResultOf<Program>", "RESULTS", [_result(name, key) for name, key in readers.items()])
     names = {f"table_{plain(r.name)}": f"table_{r.name}" for r in program.relations}
@@ -42,12 +52,26 @@ def descriptions(program: Program, layout: Layout, rows: dict[str, tuple[Field, 
     return "\n".join(lines) + "\n"
 
 
-def _relation(relation: Relation) -> str:
+def _read(program: Program, relation: Relation) -> tuple[bool, ...]:
+    """Which columns of an event something depends on: all where the row is stored, else those that triggers name."""
+    if relation.stored or relation.static:
+        return (True,) * len(relation.columns)
+    triggers = [t for t in program.triggers if t.event.relation == relation.name]
+    return tuple(any(place in _read_by(t) for t in triggers) for place in range(len(relation.columns)))
+
+
+def _read_by(trigger: Trigger) -> frozenset[int]:
+    named = [variables(s.expression) | {*s.target.inputs, *s.target.outputs} for s in trigger.statements]
+    return frozenset(i for i, param in enumerate(trigger.event.params) if any(param in names for names in named))
+
+
+def _relation(relation: Relation, signed: bool) -> str:
     name = plain(relation.name)
     table = f"&Program::table_{name}"
     if relation.static:
         return f"static_table<Program, {table}>({quoted(relation.name)}, columns_{name})"
-    triggers = f"&Program::insert_{name}, &Program::delete_{name}, &Program::foresee_{name}"
+    both = f"&Program::change_{name}, nullptr" if signed else f"&Program::insert_{name}, &Program::delete_{name}"
+    triggers = f"{both}, &Program::foresee_{name}"
     stored = "" if relation.stored else ", false"
     return f"relation<Program, {table}, {triggers}>({quoted(relation.name)}, columns_{name}{stored})"
 

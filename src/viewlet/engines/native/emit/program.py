@@ -127,7 +127,7 @@ def native(program: Program, watched: Watched = UNWATCHED) -> Native:
         *(r.rank for r in ranked),
         view_numbers(program),
         _program(triggers, rows, [*watching.members, *(r.member for r in ranked)], functions),
-        descriptions(program, layout_, rows, keys_of_readers),
+        descriptions(program, layout_, rows, keys_of_readers, _signed(program)),
         "}  // namespace viewlet",
         "",
     ]
@@ -150,6 +150,11 @@ def _plan(triggers: Triggers) -> None:
             triggers.fill_block(view)
     for result in triggers.program.results:
         plan_reader(triggers, result)
+
+
+def _signed(program: Program) -> frozenset[str]:
+    """The relations whose events run one function with a sign."""
+    return frozenset(name for name, both in _insert_and_delete(program).items() if differ_in_sign(*both))
 
 
 def _insert_and_delete(program: Program) -> dict[str, tuple[Trigger, Trigger]]:
@@ -192,8 +197,6 @@ def _relation_functions(
         yield _function(f"delete_{name}", f"const {row_type(relation)}&", Code())
     elif differ_in_sign(insert, delete):
         yield _function(f"change_{name}", f"{event}, const i64 sign", triggers.trigger(insert, fields, True))
-        yield _function(f"insert_{name}", event, plain_code(f"change_{name}(event, 1);"))
-        yield _function(f"delete_{name}", event, plain_code(f"change_{name}(event, -1);"))
     else:
         yield _function(f"insert_{name}", event, triggers.trigger(insert, fields, False))
         yield _function(f"delete_{name}", event, triggers.trigger(delete, fields, False))

@@ -268,11 +268,16 @@ template <class P, auto table> void approach_row(void* program, u32 hash) {
     if (map.size() > WELL_CACHED) map.prefetch_entry(hash);
 }
 
+// Where there is no `on_delete`, `on_insert` takes a sign: no branch then depends on which of both an event is, which
+// processors guess wrong half the time.
 template <class P, auto table, auto on_insert, auto on_delete>
 void fire_row(void* program, bool insert, const void* row) {
     auto& p = *static_cast<P*>(program);
     auto& event = *static_cast<const key_type<table>*>(row);
-    insert ? (p.*on_insert)(event) : (p.*on_delete)(event);
+    if constexpr (__is_same(decltype(on_delete), decltype(nullptr)))
+        (p.*on_insert)(event, 2 * i64(insert) - 1);
+    else
+        insert ? (p.*on_insert)(event) : (p.*on_delete)(event);
 }
 
 template <class P, auto table, auto foresee> void foresee_row(void* program, const void* row, bool close) {

@@ -341,6 +341,48 @@ inline bool fill_column(Texts& texts, const Filling& to) {
     }
 }
 
+// -- columns that nothing reads ---------------------------------------------------------------------------------------
+
+// Every value is there, one behind the other.
+inline bool is_whole_block(const Filling& to) { return !to.source.has_nulls() && !to.picks.places; }
+
+inline bool check_doubles(const double* values, i64 count) {
+    bool wild = false;
+    for (i64 i = 0; i < count; ++i) wild |= !is_finite(values[i]);
+    if (wild) note_wild();
+    return true;
+}
+
+inline bool check_short_decimals(const i64* halves, i64 count, i64 bound) {
+    bool fine = true;
+    for (i64 i = 0; i < count; ++i) {
+        i64 low = halves[2 * i], high = halves[2 * i + 1];
+        fine &= high == low >> 63 && -bound < low && low < bound;
+    }
+    return fine;
+}
+
+// Only whether the column could hold the values: most types need no look at each, or a loop that stores nothing. The
+// others go into the first row, one over the other.
+inline bool check_column(Texts& texts, Filling to) {
+    int scale;
+    i64 first = to.source.shift, count = to.picks.count;
+    bool encoded = to.source.schema->dictionary;
+    if (to.column.type == Sql::VARCHAR && !encoded && is_text(to.source))
+        return fill_with(to, [&](char*, i64 place) { return is_utf8(text_at(to.source, place)); });
+    if (!encoded && is_whole_block(to)) {
+        if (to.column.type == Sql::BIGINT && is_integer(to.source) && !to.source.is("L")) return true;
+        if (to.column.type == Sql::DOUBLE && to.source.is("g"))
+            return check_doubles(to.source.buffer<double>(1) + first, count);
+        if (to.column.type == Sql::DECIMAL && to.column.cell == Cell::I64 &&
+            decimal_scale(to.source.format(), scale) && scale == to.column.scale)
+            return check_short_decimals(to.source.buffer<i64>(1) + 2 * first, count,
+                                        i64(power10(u32(to.column.precision))));
+    }
+    to.stride = 0;
+    return fill_column(texts, to);
+}
+
 // -- rows -------------------------------------------------------------------------------------------------------------
 
 // The child of that name; -1 where there is none, -2 where there are two.
@@ -368,7 +410,8 @@ inline bool fill_block(Texts& texts, Filling part, i64 first, i64 count) {
         part.picks.places += first;
     else
         part.source.shift += first;
-    return part.source.schema ? fill_column(texts, part) : fill_null(part);
+    if (!part.source.schema) return fill_null(part);
+    return part.column.read ? fill_column(texts, part) : check_column(texts, part);
 }
 
 // Each column whole where it has a dictionary, whose words are looked up once; the others block by block.

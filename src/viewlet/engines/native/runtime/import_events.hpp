@@ -8,9 +8,9 @@ namespace viewlet {
 // Events whose rows lie in the same struct and belong to the same relation are decoded together, column by column.
 struct Group {
     i64 count, filled;
-    i64 first, next;  // the first place, and the one behind the last
-    bool scattered;   // the places are not one behind the other
-    i64* places;      // then
+    i64 first;       // the first place
+    bool scattered;  // the places are not one behind the other
+    i64* places;     // then
     const RelationInfo* relation;
     char* decoded;
 };
@@ -22,9 +22,10 @@ struct Locator {
     const i32* offsets;      // of a dense union
     const i64* child_of;
 
+    VIEWLET_INLINE i64 place(i64 i) const { return offsets ? offsets[i] : i; }
     // The struct of event i, or -1, and the place in it.
-    VIEWLET_INLINE i64 operator()(i64 i, i64 relation, i64& place) const {
-        place = offsets ? offsets[i] : i;
+    VIEWLET_INLINE i64 operator()(i64 i, i64 relation, i64& at) const {
+        at = place(i);
         if (column_of) return column_of[relation];
         if (!ids) return 0;
         return ids[i] < 0 ? -1 : child_of[ids[i]];
@@ -44,6 +45,7 @@ struct EventReader {
     u32* group_of{};    // for each event; its relation, at first
     i64* times_of{};    // for each event
     i64* own{};         // the events of this cell, `length` of them, where there are other cells
+    bool scattered{};   // some group is
 
     template <class T> T* take(i64 count) { return reinterpret_cast<T*>(state.batch.rows.take(count * sizeof(T))); }
     template <class T> T* take_zeros(i64 count) {
@@ -181,15 +183,14 @@ struct EventReader {
         const Locator locate = locator();
         const u32 relations = MODULE.relation_count;
         const Picks at{own, length};
-        bool scattered = false;
         for (i64 e = 0; e < length; ++e) {
             i64 place, i = at[e], which = locate(i, group_of[i], place);
             if (which < 0) return false;
             group_of[i] += u32(which) * relations;
             Group& group = groups[group_of[i]];
-            if (!group.count++) group.first = group.next = place;
-            scattered |= group.scattered |= place != group.next;
-            group.next = place + 1;
+            i64 before = group.count++;
+            if (unlikely(!before)) group.first = place;
+            if (unlikely(place != group.first + before)) scattered = group.scattered = true;
         }
         if (scattered) pick_places(locate);
         return true;
@@ -232,14 +233,26 @@ struct EventReader {
         if (!open() || !read_ops() || !read_relations() || !leave_to_others() || !group()) return false;
         for (i64 g = 0; g < structs * MODULE.relation_count; ++g)
             if (groups[g].count && !decode(g)) return false;
-        const Picks at{own, length};
+        write_events();
+        return true;
+    }
+
+    // Where no group is scattered, the place of an event tells where its row is: none waits for the one before it.
+    void write_events() {
         auto* events = static_cast<Event*>(state.batch.events.more(length * sizeof(Event)));
-        for (i64 e = 0; e < length; ++e) {
+        const Locator locate = locator();
+        const Picks at{own, length};
+        for (i64 e = 0; e < length && !scattered; ++e) {
+            i64 i = at[e];
+            const Group& group = groups[group_of[i]];
+            u64 row = u64(locate.place(i) - group.first);
+            events[e] = {group.relation, times_of[i], group.decoded + row * group.relation->row_size};
+        }
+        for (i64 e = 0; e < length && scattered; ++e) {
             Group& group = groups[group_of[at[e]]];
             events[e] = {group.relation, times_of[at[e]], group.decoded};
             group.decoded += group.relation->row_size;
         }
-        return true;
     }
 };
 

@@ -56,6 +56,7 @@ struct Column {
     int scale;
     u64 offset;
     Sql type = Sql::ANY;
+    bool read = true;  // false: no trigger and no table reads it, so that its values are checked and left out
 };
 
 // A column of a result, as Arrow shows it.
