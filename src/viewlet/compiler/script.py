@@ -43,6 +43,7 @@ from viewlet.compiler.transform import Compilation
 from viewlet.compiler.unread import cut
 from viewlet.compiler.wide import is_wide
 from viewlet.errors import Error
+from viewlet.loops.cost_class import growth
 from viewlet.program.trigger import Event, Program, Result, Script, Statement, Trigger
 from viewlet.program.verify import verify_program
 from viewlet.schema import Relation
@@ -69,7 +70,7 @@ class Start:
     by_value: bool = True
 
 
-WHOLE_PROGRAMS = (OPTIMIZED, CLASSICAL)  # beside what the search puts together view by view
+WHOLE_PROGRAMS = (OPTIMIZED, CLASSICAL)  # beside what the search puts together; the first is the measure of growth
 
 
 def compile_query(
@@ -119,8 +120,10 @@ def _planned(schema: tuple[Relation, ...], results: tuple[Result, ...], strategy
     plain = replace(start, by_value=False)  # the search would go into every map by values that no program needs
     scratch, _ = _start(schema, results, strategy, {}, plain)
     searched = _compiled(schema, results, strategy, cheapest_choices(scratch), plain)
-    others = (_compiled(schema, results, replace(s, name=strategy.name), {}, start) for s in WHOLE_PROGRAMS)
-    return min((searched, *others), key=lambda program: program.statistics["total"])
+    others = [_compiled(schema, results, replace(s, name=strategy.name), {}, start) for s in WHOLE_PROGRAMS]
+    most = growth(others[0])  # estimates are for the sizes that are declared, a class is for those to come
+    fit = (program for program in (searched, *others) if growth(program) <= most)
+    return min(fit, key=lambda program: program.statistics["total"])
 
 
 def _compiled(

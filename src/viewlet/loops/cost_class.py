@@ -124,6 +124,11 @@ def program_cost_class(program: Program, result: str | None = None, kinds: str =
     return _worst(cost for event, _, cost in _costs(part, kinds) if event.relation != CLOCK.name)
 
 
+def growth(program: Program) -> tuple[int, ...]:
+    """By how much the worst statement of an event grows with the rows, to compare programs: logarithms apart."""
+    return max((cost.rank[:-1] for _, _, cost in _costs(program, "+-")), default=())
+
+
 def tick_cost_class(program: Program) -> str | None:
     """What it costs to move the clock; None where no view reads it."""
     if not any(relation.name == CLOCK.name for relation in program.relations):
@@ -208,7 +213,7 @@ class _Costs:
             case EachSlice(source, bound, key, summed, _):
                 names = [as_written(v) for v in source.outputs if v not in bound and v != key and v not in summed]
                 because = f"each {', '.join(names)} has its own order of {as_written(key)}"
-                return self.read(source, "groups", because, work)
+                return self.read(source, "slice" if bound else "groups", because, work)
             case RangeSum(_, source, _, order):
                 return self.read(source, "range sum", _in_order(order), work)
             case Runs(_, source, _, key, _, _, test):
@@ -328,11 +333,12 @@ def _rank(loops: Loops) -> Rank:
     paths = [loop.path for loop in loops]
     descents = sum(path in DESCENTS for path in paths)
     matches = paths.count("slice") + paths.count("range")
-    return paths.count("scan"), paths.count("batch"), paths.count("groups"), matches, min(descents, 1)
+    return paths.count("scan"), paths.count("batch"), paths.count("groups"), min(matches, 1), min(descents, 1)
 
 
 def _worse(a: Loops, b: Loops) -> Loops:
-    return a if _rank(a) >= _rank(b) else b
+    """Of two nests of one class the deeper one, as the reason that ``explain`` gives."""
+    return a if (_rank(a), len(a)) >= (_rank(b), len(b)) else b
 
 
 def _per_unit(loops: Loops, event: Event) -> tuple[Loops, Unit]:
