@@ -374,8 +374,8 @@ inline bool check_column(Texts& texts, Filling to) {
         if (to.column.type == Sql::BIGINT && is_integer(to.source) && !to.source.is("L")) return true;
         if (to.column.type == Sql::DOUBLE && to.source.is("g"))
             return check_doubles(to.source.buffer<double>(1) + first, count);
-        if (to.column.type == Sql::DECIMAL && to.column.cell == Cell::I64 &&
-            decimal_scale(to.source.format(), scale) && scale == to.column.scale)
+        if (to.column.type == Sql::DECIMAL && to.column.cell == Cell::I64 && decimal_scale(to.source.format(), scale) &&
+            scale == to.column.scale)
             return check_short_decimals(to.source.buffer<i64>(1) + 2 * first, count,
                                         i64(power10(u32(to.column.precision))));
     }
