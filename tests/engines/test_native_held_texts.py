@@ -201,17 +201,17 @@ int main() {
     auto hold = [](const RRow& r, bool in) { in ? program.texts.hold(r.u_) : program.texts.release(r.u_); };
     for (u32 n = 0; n < 3000; ++n) {
         RRow in = row(n);
-        hold(in, true), program.insert_r(in);
+        hold(in, true), program.change_r(in, 1);
         if (n >= 20) {
             RRow out = row(n - 20);
-            hold(out, false), program.delete_r(out);
+            hold(out, false), program.change_r(out, -1);
         }
         program.texts.collect();
         if (program.texts.size() > at_first + 20 * MOST) return 1;
     }
     for (u32 n = 2980; n < 3000; ++n) {
         RRow out = row(n);
-        hold(out, false), program.delete_r(out);
+        hold(out, false), program.change_r(out, -1);
     }
     program.texts.collect();
     return program.texts.size() == at_first ? 0 : 2;
