@@ -85,8 +85,8 @@ def _choices(item: exp.Expr) -> Iterator[Nodes]:
 
 
 def _part(item: exp.Expr) -> Nodes:
-    """(a, b) stands for both, and () for none."""
-    return tuple(item.expressions) if isinstance(item, exp.Tuple) else (item,)
+    """(a, b) stands for both, (a) for a, and () for none."""
+    return tuple(item.expressions) if isinstance(item, exp.Tuple) else (item.unnest(),)
 
 
 def _flat(parts: Sequence[Nodes]) -> Nodes:

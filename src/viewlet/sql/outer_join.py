@@ -22,7 +22,7 @@ from viewlet.algebra.query import (
     union,
 )
 from viewlet.algebra.terms import COMPARISONS, NULL, ZERO_TERM, Const, Term, Var, substitute_term
-from viewlet.sql.expr import rounded, variable
+from viewlet.sql.expr import not_null, rounded, variable
 from viewlet.sql.grouping import bound
 from viewlet.sql.scope import Field, Names
 
@@ -169,3 +169,17 @@ def _rejects(test: Compare, nulls: frozenset[str]) -> bool:
     if NULL in (left, right):
         return True
     return isinstance(left, Const) and isinstance(right, Const) and not COMPARISONS[test.op](left.value, right.value)
+
+
+def never_null(fields: tuple[Field, ...], product: tuple[Query, ...]) -> tuple[Field, ...]:
+    """The columns, of which one that a condition tests is not NULL behind it: no map counts its NULLs, nothing asks."""
+    tests = [test for f in product for test in _tests(f)]
+    return tuple(_settled(field, tests) for field in fields)
+
+
+def _settled(field: Field, tests: list[Compare]) -> Field:
+    var = field.expr.term
+    if not isinstance(var, Var) or field.expr.guards != (not_null(var),):
+        return field
+    is_tested = any(_rejects(test, frozenset({var.name})) for test in tests)
+    return replace(field, expr=replace(field.expr, guards=())) if is_tested else field

@@ -16,7 +16,7 @@ from viewlet.sql.expression import boolean
 from viewlet.sql.grouping import aggregate_factors, bound
 from viewlet.sql.joins import is_comma, joined
 from viewlet.sql.numbered import split_number
-from viewlet.sql.outer_join import Rows, without_rejected
+from viewlet.sql.outer_join import Rows, never_null, without_rejected
 from viewlet.sql.over_groups import over_groups
 from viewlet.sql.parse import Statement
 from viewlet.sql.scope import CommonTable, Field, Names, Scope, Session
@@ -169,7 +169,7 @@ def block(tree: exp.Select, outer: Scope) -> Block:
     if where is not None:
         rows = rows.where(holds(boolean(where.this, seeing(scope, aliases_of(tree)))))
     factors = without_rejected(rows.factors)
-    return Block(factors, replace(scope, rows=factors))
+    return Block(factors, replace(scope, fields=never_null(scope.fields, factors), rows=factors))
 
 
 def _from(tree: exp.Expr, scope: Scope) -> Rows:
