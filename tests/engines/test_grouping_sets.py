@@ -14,7 +14,7 @@ VIEWS = {
     " count(DISTINCT a) AS u, arg_max(n, n) FILTER (WHERE p < 0) AS b FROM r GROUP BY ROLLUP (k, f)",
     "cubed": "SELECT k, n + 1 AS m, s, grouping_id(s, m, k) AS g, sum(a) FILTER (WHERE f) AS v, bool_and(f) AS o FROM r"
     " GROUP BY CUBE (k, m, s) HAVING count(*) > 1",
-    "sets": "SELECT k, f, grouping(f) AS g, count(*) AS c FROM r GROUP BY GROUPING SETS ((k, f), (1), (), (k),"
+    "sets": "SELECT k, f, grouping(f) AS g, count(*) AS c FROM r GROUP BY GROUPING SETS ((1, f), (1), (), (1),"
     " ROLLUP (f))",
     "mixed": "SELECT k, f, n, count(*) AS c, sum(k) AS s FROM r GROUP BY n, ROLLUP (k), GROUPING SETS (f, ())",
     "of_nothing": "SELECT k, count(*) AS c, sum(n) AS s, max(n) AS m, var_pop(n) AS v FROM r WHERE n = 4 GROUP BY"

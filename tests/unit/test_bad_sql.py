@@ -35,6 +35,8 @@ UNSUPPORTED_QUERIES = [
         "SELECT count(*) FROM bids GROUP BY CUBE (id, ‸id + 0)",
         "one value as two keys of grouping sets",
     ),
+    ("SELECT id, s FROM bids GROUP BY GROUPING SETS ((id, 2), (‸bids.id))", "one value as two keys of grouping sets"),
+    ("SELECT id, s FROM bids GROUP BY ROLLUP (id, s, ‸1)", "one value as two keys of grouping sets"),
     ("SELECT DISTINCT id FROM bids ORDER BY ‸t", "ORDER BY what the rows do not show"),
     ("SELECT id FROM bids UNION ALL SELECT id FROM asks ORDER BY ‸t", "ORDER BY what the rows do not show"),
     ("SELECT id, s FROM bids ORDER BY ‸s COLLATE nocase", "COLLATE"),

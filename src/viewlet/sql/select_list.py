@@ -112,7 +112,8 @@ def _grouping(tree: exp.Select, from_where: Block, items: list[tuple[str, exp.Ex
     translated = [[expression(node, from_where.scope) for node in nodes] for nodes in sets]
     if len(sets) > 1:
         _refuse_constants(session, chain.from_iterable(sets), chain.from_iterable(translated))
-        _refuse_twins(session, chain.from_iterable(sets), chain.from_iterable(translated))
+        written = chain.from_iterable(grouping_sets(session.source, tree.args["group"]))
+        _refuse_twins(session, written, chain.from_iterable(sets), chain.from_iterable(translated))
         return expanded(session.names, join(*from_where.factors), translated)
     product, keys, variables = join(*from_where.factors), dict[Term, Expr](), list[str]()
     columns = {key.term.name for key in translated[0] if isinstance(key.term, Var)} & outputs(product)
@@ -147,13 +148,18 @@ def _refuse_constants(session: Session, nodes: Iterable[exp.Expr], keys: Iterabl
             raise session.source.unsupported(node, what, hint)
 
 
-def _refuse_twins(session: Session, nodes: Iterable[exp.Expr], keys: Iterable[Expr]) -> None:
-    """CUBE (a, CAST(a AS DOUBLE)) has four sets, but one term cannot be there and missing."""
+def _refuse_twins(
+    session: Session, written: Iterable[exp.Expr], nodes: Iterable[exp.Expr], keys: Iterable[Expr]
+) -> None:
+    """CUBE (a, CAST(a AS DOUBLE)) has four sets, but one term cannot be there and missing.
+
+    Nor can it in ((a), (t.a), (1)): DuckDB takes what is written in three ways for three keys.
+    """
     first: dict[Term, exp.Expr] = {}
-    for node, key in zip((node.unnest() for node in nodes), keys, strict=True):
-        twin = first.setdefault(key.term, node)
-        if twin != node and not (isinstance(twin, exp.Column) and isinstance(node, exp.Column)):
-            raise session.source.unsupported(node, "one value as two keys of grouping sets", "leave one of them out")
+    for word, node, key in zip(written, nodes, keys, strict=True):
+        if first.setdefault(key.term, word.unnest()) != word.unnest():
+            hint = "leave one of them out, or write a key in one way: always a, t.a or 1"
+            raise session.source.unsupported(word, "one value as two keys of grouping sets", hint)
 
 
 def _sets(tree: exp.Select, scope: Scope, items: list[tuple[str, exp.Expr]]) -> list[list[exp.Expr]]:
