@@ -113,7 +113,7 @@ def _grouping(tree: exp.Select, from_where: Block, items: list[tuple[str, exp.Ex
     if len(sets) > 1:
         _refuse_constants(session, chain.from_iterable(sets), chain.from_iterable(translated))
         written = chain.from_iterable(grouping_sets(session.source, tree.args["group"]))
-        _refuse_twins(session, written, chain.from_iterable(sets), chain.from_iterable(translated))
+        _refuse_twins(session, written, chain.from_iterable(translated))
         return expanded(session.names, join(*from_where.factors), translated)
     product, keys, variables = join(*from_where.factors), dict[Term, Expr](), list[str]()
     columns = {key.term.name for key in translated[0] if isinstance(key.term, Var)} & outputs(product)
@@ -148,15 +148,13 @@ def _refuse_constants(session: Session, nodes: Iterable[exp.Expr], keys: Iterabl
             raise session.source.unsupported(node, what, hint)
 
 
-def _refuse_twins(
-    session: Session, written: Iterable[exp.Expr], nodes: Iterable[exp.Expr], keys: Iterable[Expr]
-) -> None:
+def _refuse_twins(session: Session, written: Iterable[exp.Expr], keys: Iterable[Expr]) -> None:
     """CUBE (a, CAST(a AS DOUBLE)) has four sets, but one term cannot be there and missing.
 
     Nor can it in ((a), (t.a), (1)): DuckDB takes what is written in three ways for three keys.
     """
     first: dict[Term, exp.Expr] = {}
-    for word, node, key in zip(written, nodes, keys, strict=True):
+    for word, key in zip(written, keys, strict=True):
         if first.setdefault(key.term, word.unnest()) != word.unnest():
             hint = "leave one of them out, or write a key in one way: always a, t.a or 1"
             raise session.source.unsupported(word, "one value as two keys of grouping sets", hint)
