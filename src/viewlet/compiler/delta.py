@@ -39,6 +39,7 @@ from viewlet.algebra.query import (
 )
 from viewlet.algebra.remembered import remembered
 from viewlet.algebra.terms import Var
+from viewlet.algebra.turns import is_turns
 from viewlet.compiler.context import Context
 from viewlet.compiler.simplify import simplify
 from viewlet.program.trigger import Event
@@ -271,6 +272,8 @@ def support(q: Query, params: frozenset[str]) -> Query | None:
         case Sum(group, inner):
             inside = support(inner, params)
             return None if inside is None or not group <= outputs(inside) else sum_(group, inside)
+        case Union() if is_turns(q):
+            return q
         case Compare() | Exists() | Bind(_, Value()) if inputs(q) <= params or not isinstance(q, Exists):
             return q
         case _:

@@ -34,11 +34,12 @@ from viewlet.algebra.query import (
 )
 from viewlet.algebra.rewrite import Rule, Trace, rule
 from viewlet.algebra.terms import Op, free
+from viewlet.algebra.turns import is_turns
 from viewlet.compiler.context import Context
 from viewlet.compiler.padding import is_padded
 from viewlet.compiler.restriction import incremental
 from viewlet.compiler.simplify import locals_apart, simplify, without
-from viewlet.compiler.values import value_map
+from viewlet.compiler.values import is_running, value_map
 
 Factors = tuple[Query, ...]
 NameView = Callable[[Query, Context], Query]
@@ -56,7 +57,7 @@ def monomial(q: Query, context: Context) -> tuple[frozenset[str], Factors]:
 def is_scalar(f: Query) -> bool:
     """A function of variables that other factors give: f, θ, a computed column, or the domain of several of these."""
     return isinstance(f, (Value, Compare)) or (
-        isinstance(f, (Bind, Exists)) and not relations(f) and not reads_update(f)
+        (isinstance(f, (Bind, Exists)) or is_turns(f)) and not relations(f) and not reads_update(f)
     )
 
 
@@ -256,13 +257,6 @@ def _with_running(pulled: list[Query], parts: Factors) -> list[Query]:
     if not all_outputs(running) & all_inputs(pulled):
         return pulled
     return dependents(pulled + running, parts)
-
-
-def is_running(f: Bind) -> bool:
-    """A nested aggregate that compares rows with the outer row, and so runs as that one moves on."""
-    body = f.query.query if isinstance(f.query, Sum) else f.query
-    outer = inputs(f)
-    return any(isinstance(c, Compare) and inputs(c) & outer and inputs(c) - outer for c in factors(body))
 
 
 def _materialize_inside(f: Query, context: Context) -> Query:

@@ -50,7 +50,7 @@ def groups_that_change(q: Query, e: Event) -> Query | None:
     key = outputs(q).intersection(*map(outputs, domains))
     if not key or not any(outputs(d) & outputs(q) == key for d in domains):
         return None
-    return _union_of([with_plain_locals(Exists(sum_(key, d))) for d in domains])
+    return union_of([with_plain_locals(Exists(sum_(key, d))) for d in domains])
 
 
 def changes(q: Query, e: Event) -> Iterator[Query]:
@@ -59,7 +59,7 @@ def changes(q: Query, e: Event) -> Iterator[Query]:
         return
     match q:
         case Rel():
-            yield _update(q, e)
+            yield update(q, e)
         case Join(parts):
             around = [(f, s) for f in parts if (s := _around(f, e)) is not None]
             for f in parts:
@@ -76,11 +76,11 @@ def changes(q: Query, e: Event) -> Iterator[Query]:
 def _around(f: Query, e: Event) -> Query | None:
     """What a factor leaves of the others' changes: for a relation that changes itself, the rows of both versions."""
     if isinstance(f, Rel) and f.name == e.relation:
-        return Exists(union(f, _update(f, e)))
+        return Exists(union(f, update(f, e)))
     return None if e.relation in relations(f) else support(f, frozenset(e.params))
 
 
-def _update(q: Rel, e: Event) -> Query:
+def update(q: Rel, e: Event) -> Query:
     """The tuple of an event, or those of a bulk update, each once."""
     if e.kind == "Δ":
         return Exists(Delta(q.name, q.vars))
@@ -109,7 +109,7 @@ def _with_equals(domain: Query, product: tuple[Query, ...]) -> Query:
     return domain
 
 
-def _union_of(domains: list[Query]) -> Query:
+def union_of(domains: list[Query]) -> Query:
     """Exists(D₁ + D₂ + …), without those that lie in another."""
     widest: list[Query] = []
     for d in domains:

@@ -16,6 +16,7 @@ from viewlet.algebra.query import (
     Union,
     Value,
     View,
+    branches,
     children,
     factors,
     inputs,
@@ -36,6 +37,7 @@ from viewlet.algebra.query import (
 from viewlet.algebra.remembered import remembered
 from viewlet.algebra.rewrite import Rule, Trace, rewrite, rule
 from viewlet.algebra.terms import COMPARISONS, NULL, ONE_TERM, TRUE, ZERO_TERM, Const, Op, Term, Var, free, op
+from viewlet.algebra.turns import is_turns
 from viewlet.compiler.context import Context
 from viewlet.compiler.normal_forms import NormalForms
 from viewlet.compiler.padding import is_padded, stay_whole
@@ -90,7 +92,7 @@ def polynomial_expansion(q: Query, context: Context) -> Query | None:
         case Join(parts):
             whole = stay_whole(parts)
             for f in parts:
-                if isinstance(f, Union) and not (whole and is_padded(f)):
+                if isinstance(f, Union) and not (whole and is_padded(f)) and not is_turns(f):
                     rest = without(parts, f)
                     return union(*(join(rest, b) for b in f.branches))
     return None
@@ -195,6 +197,18 @@ def drop_unused_binding(q: Query, context: Context) -> Query | None:
                         return sum_(group & outputs(rest), rest)
         case Sum(group, Bind(var, _)) if var not in group | context.bound:
             return ONE
+    return None
+
+
+@rule("Sum_A(((w := t₁) + … + (w := tₙ)) ⋈ R) = n·Sum_A(R) where w is used nowhere", Sum)
+def drop_unused_turns(q: Query, context: Context) -> Query | None:
+    match q:
+        case Sum(group, Join(parts)):
+            for f in parts:
+                if is_turns(f) and not outputs(f) & (group | context.bound):
+                    rest = without(parts, f)
+                    if not outputs(f) & variables(rest):
+                        return scale(len(branches(f)), sum_(group & outputs(rest), rest))
     return None
 
 
@@ -433,6 +447,7 @@ SIMPLIFICATIONS: tuple[Rule[Context], ...] = (
     unify_binding,
     unify_equality,
     drop_unused_binding,
+    drop_unused_turns,
     split_exists,
     tests_out_of_exists,
     count_rows,

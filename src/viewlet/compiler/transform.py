@@ -39,7 +39,8 @@ from viewlet.compiler.context import Context
 from viewlet.compiler.delta import delta
 from viewlet.compiler.factorize import factorize
 from viewlet.compiler.gaps import delta_of_gaps, side_by_side
-from viewlet.compiler.materialize import decide, decide_inside, is_running
+from viewlet.compiler.halves import halves
+from viewlet.compiler.materialize import decide, decide_inside
 from viewlet.compiler.order import CircularError, depth
 from viewlet.compiler.refresh import groups_that_change
 from viewlet.compiler.restriction import must_reevaluate
@@ -47,6 +48,7 @@ from viewlet.compiler.simplify import simplify
 from viewlet.compiler.sizes import Estimator
 from viewlet.compiler.strategy import OPTIMIZED, Choice, Strategy
 from viewlet.compiler.ticks import delta_of_tick
+from viewlet.compiler.values import is_running
 from viewlet.program.trigger import Event, MapDefinition, Statement
 from viewlet.schema import CLOCK, Relation
 
@@ -96,6 +98,12 @@ class Compilation:
 
     def maintain(self, view: MapDefinition, insert: Event, delete: Event, bulk: Event) -> None:
         """The statements that keep ``view`` fresh when one relation changes."""
+        halved = self.in_halves(view, insert)
+        if halved is not None:
+            self.emit_halves(insert, halved)
+            self.emit_halves(delete, self.in_halves(view, delete))
+            self.emit_halves(bulk, self.in_halves(view, bulk))
+            return
         first = self.statement(view, insert)
         self.emit(insert, first)
         if first is not None and first.op == "+=" and is_linear(view.definition, insert.relation):
@@ -112,6 +120,11 @@ class Compilation:
         where = f"{statement.target.name} on {event}"
         verify(statement.expression, "statement", bound=bound, bulk=event.kind == "Δ", where=where)
         self.statements.setdefault(event, []).append(statement)
+
+    def emit_halves(self, event: Event, statements: list[Statement] | None) -> None:
+        assert statements is not None, "a delete and a batch name their places as an insert does"
+        for s in statements:
+            self.emit(event, s)
 
     def statement(self, view: MapDefinition, event: Event) -> Statement | None:
         """``view += ΔQ``, or ``view := Q`` where that is cheaper (§5.1)."""
@@ -147,6 +160,35 @@ class Compilation:
         if statement is None or not in_order or statement.target == view.read:
             return statement
         return self.refreshed_groups(view, context, statement.target)
+
+    def in_halves(self, view: MapDefinition, event: Event) -> list[Statement] | None:
+        """Q += Q_before, and late Q += Q_after; None where a delta says it better."""
+        choice = self.choices.get((self.catalog.shape(view.definition), event.relation), Choice(self.strategy))
+        plain = choice.strategy.depth == "recursive" and not choice.strategy.caches and choice.reevaluate is None
+        if not plain or not self.by_value or not self.ordered or view.inputs or event.relation == CLOCK.name:
+            return None
+        if self.split_gaps(view, event) is not None:
+            return None
+        split = halves(view.definition, event)
+        if split is None:
+            return None
+        self.trace.place = f"{view.name} on {event}"
+        self.trace.record("in_halves", "§5.1, rule (4) I, by halves", view.definition.text, split[1].text)
+        context = Context(frozenset(event.params), event, self.static, choice.strategy, self.ordered, self.counted)
+        context = replace(context, wide=self.catalog.serves[view.name] in self.wide)
+        statements = [self.half(view, context, q, late) for q, late in zip(split, (False, True), strict=True)]
+        return [s for s in statements if s is not None]
+
+    def half(self, view: MapDefinition, context: Context, q: Query, late: bool) -> Statement | None:
+        q = simplify(q, context, self.trace)
+        if q == ZERO:
+            return None
+        decided = self.decision(q, context, view)
+        if late and is_read(view, decided):  # kept by value, it is its own source
+            decided = self.decision(q, context, view, apart=True)
+        if late and is_read(view, decided):
+            decided = self.decision(q, replace(context, by_value=False), view)
+        return replace(aim(view, factorize(decided, context, self.trace), context), late=late)
 
     def split_gaps(self, view: MapDefinition, event: Event) -> Query | None:
         """ΔQ of one row in a gap that Q tests; not None for a bulk update that may split such a gap several times."""
@@ -281,6 +323,10 @@ class Compilation:
 
 def body(q: Query) -> Query:
     return q.query if isinstance(q, Sum) else q
+
+
+def is_read(view: MapDefinition, q: Query) -> bool:
+    return any(atom.name == view.name for atom in atoms(q))
 
 
 def nested_changes(q: Query, event: Event) -> bool:

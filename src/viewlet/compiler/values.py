@@ -15,9 +15,15 @@ from typing import TypeGuard
 
 from viewlet.algebra.query import (
     Bind,
+    Compare,
     Exists,
     Query,
     Rel,
+    Sum,
+    Value,
+    atoms,
+    children,
+    factors,
     inputs,
     join,
     outputs,
@@ -25,6 +31,7 @@ from viewlet.algebra.query import (
     relations,
     variables,
 )
+from viewlet.algebra.turns import is_turns
 from viewlet.compiler.context import Context
 from viewlet.compiler.restriction import incremental
 
@@ -34,11 +41,22 @@ def value_map(group: frozenset[str], parts: tuple[Query, ...], context: Context)
     if not context.by_value or not context.ordered or context.strategy.caches:
         return frozenset()
     groups = [f for f in parts if isinstance(f, Rel) or _is_group(f, context)]
-    values = _values(groups, [f for f in parts if f not in groups], context)
+    groups += _computed(groups, parts)
+    values = _finest(_values(groups, [f for f in parts if f not in groups], context))
+    groups = [g for g in groups if not _is_coarse(g, groups, values)]
     rest = [f for f in parts if f not in groups and f not in values]
     kept = [*groups, *values] if any(_is_key(f.var, group, [*groups, *values], rest) for f in values) else []
     kept += [f for f in parts if _is_counted(f, group, parts, context)]
     return frozenset(f for f in kept if not isinstance(f, Rel))
+
+
+def _computed(groups: list[Query], parts: tuple[Query, ...]) -> list[Query]:
+    """Columns of the groups that are computed: the window of a row."""
+    found: list[Query] = []
+    waiting = [f for f in parts if is_turns(f) or (isinstance(f, Bind) and isinstance(f.query, Value))]
+    while more := [f for f in waiting if f not in found and inputs(f) and inputs(f) <= outputs(join(*groups, *found))]:
+        found += more
+    return found
 
 
 def _is_counted(f: Query, group: frozenset[str], parts: tuple[Query, ...], context: Context) -> bool:
@@ -51,7 +69,9 @@ def _is_counted(f: Query, group: frozenset[str], parts: tuple[Query, ...], conte
 
 def _is_group(f: Query, context: Context) -> bool:
     """Exists(Q_k): the groups, of which an event changes few."""
-    return isinstance(f, Exists) and bool(relations(f)) and _is_apart(f, context) and incremental(f, context)
+    if not isinstance(f, Exists) or not relations(f):
+        return False
+    return _is_apart(f, outputs(f), context) and incremental(f, context)
 
 
 def _values(groups: list[Query], others: list[Query], context: Context) -> list[Bind]:
@@ -64,15 +84,33 @@ def _values(groups: list[Query], others: list[Query], context: Context) -> list[
     return [f for f in found if not inputs(f) <= rest]
 
 
+def _finest(values: list[Bind]) -> list[Bind]:
+    """Without each extremum of what some other value belongs to: that is compared with it, in order."""
+    return [f for f in values if not (runs(f) and any(inputs(f) < inputs(g) for g in values if not runs(g)))]
+
+
+def _is_coarse(group: Query, groups: list[Query], values: list[Bind]) -> bool:
+    """Another group has all its columns and more, and no value is its own: it is looked up."""
+    finer = any(isinstance(g, Exists) and outputs(group) < outputs(g) for g in groups)
+    return isinstance(group, Exists) and finer and not any(inputs(f) <= outputs(group) for f in values)
+
+
+def runs(q: Query) -> bool:
+    """At some depth, a nested aggregate runs with the row around it."""
+    return (isinstance(q, Bind) and is_running(q)) or any(map(runs, children(q)))
+
+
 def _is_value(f: Query, context: Context) -> TypeGuard[Bind]:
     if not isinstance(f, Bind) or not relations(f) or not inputs(f):
         return False
-    return _is_apart(f.query, context) and incremental(f, context)
+    return _is_apart(f.query, inputs(f), context) and incremental(f, context)
 
 
-def _is_apart(q: Query, context: Context) -> bool:
-    """A parameter would lead to the group itself: a lookup."""
-    return not variables(q) & context.bound and not reads_update(q)
+def _is_apart(q: Query, group: frozenset[str], context: Context) -> bool:
+    """A parameter would lead to the group itself, a lookup; a computed column leads to all groups of a window."""
+    known = variables(q) & context.bound
+    stored = frozenset(x for atom in atoms(q) if isinstance(atom, Rel) for x in atom.vars)
+    return (not known or (known < group - stored and not runs(q))) and not reads_update(q)
 
 
 def _is_key(value: str, group: frozenset[str], kept: list[Query], rest: list[Query]) -> bool:
@@ -87,3 +125,10 @@ def _is_key(value: str, group: frozenset[str], kept: list[Query], rest: list[Que
         return False
     one_each = bool(users) and not any(isinstance(f, Rel) for f in kept)
     return value in group or bool(outside) or one_each
+
+
+def is_running(f: Bind) -> bool:
+    """A nested aggregate that compares rows with the outer row, and so runs as that one moves on."""
+    body = f.query.query if isinstance(f.query, Sum) else f.query
+    outer = inputs(f)
+    return any(isinstance(c, Compare) and inputs(c) & outer and inputs(c) - outer for c in factors(body))

@@ -36,6 +36,7 @@ from viewlet.algebra.query import (
     variables,
 )
 from viewlet.algebra.terms import FALSE, NULL, ZERO_TERM, Const, Op, Term, Var
+from viewlet.algebra.turns import is_turns
 from viewlet.loops.determined import Determined, determined_columns
 from viewlet.loops.infer import is_count
 from viewlet.loops.monotone import Ranges, admits_unknown, both, holds_upwards, is_known, ranges_of
@@ -175,7 +176,8 @@ class Lowering:
 
         if path is None or chosen is not path.atom:
             others = without(parts, chosen)
-            lowered = self.collected if is_padded(chosen) and any(map(has_padded, others)) else self.query
+            once = is_turns(chosen) or (is_padded(chosen) and any(map(has_padded, others)))
+            lowered = self.collected if once and not outputs(chosen) <= scope.bound else self.query
             return lowered(chosen, scope, after(others))
         rest = after(tuple(f for f in parts if f not in (path.atom, *path.replaced)))
         unknown = self.unknown_key(path, scope, parts, after)

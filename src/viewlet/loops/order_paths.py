@@ -117,13 +117,22 @@ def ordered_path(
     views that are values of groups.
     """
     totals = {**totals, **{f.var: found_by(f) for f in parts if isinstance(f, Bind) and not isinstance(f.query, Value)}}
-    paths = [p for p in _paths(parts, bound, needed, by_rows, determined) if not _is_short(p, bound - opened, totals)]
+    paths = [
+        p
+        for p in _paths(parts, bound, needed, by_rows, determined)
+        if _is_value(p, determined) or not _is_short(p, bound - opened, totals)
+    ]
     return max(paths, key=lambda path: (path.is_sum, len(path.replaced)), default=None)
 
 
 def found_by(total: Bind) -> frozenset[str]:
     """The variables from outside by whose values a nested aggregate finds what it adds up, as keys of its reads."""
     return inputs(total) & frozenset(column for atom in atoms(total) for column in columns_of(atom))
+
+
+def _is_value(path: OrderPath, determined: Determined) -> bool:
+    """The map is kept by this value, for its order."""
+    return path.view.outputs.index(path.key) in determined.get(path.view.name, {})
 
 
 def _is_short(path: OrderPath, bound: frozenset[str], totals: Totals) -> bool:
