@@ -21,8 +21,9 @@ LOG = logging.getLogger("viewlet")
 @dataclass(eq=False)  # two with the same callback are two
 class Subscription:
     view: str
-    callback: Callback
+    callback: Callable[[Any], object]
     gone: Callable[[], None] | None  # is called when the view goes, or the database is closed
+    at_once: bool = False  # it is told all changes of an update by one call, else one change
     ended: bool = False
 
 
@@ -68,7 +69,7 @@ class Subscriptions:
         self.listening: dict[str, list[Subscription]] = {}  # by view
         self._rows: dict[str, Counter[Row]] = {}  # of the views whose rows are compared
         self._takes_notes = False
-        self._waiting: deque[tuple[Subscription, Change]] = deque()
+        self._waiting: deque[tuple[Subscription, Change | list[Change]]] = deque()
         self._telling = Lock()
         self.log: Ledger | None = None
 
@@ -126,9 +127,15 @@ class Subscriptions:
         for view in self.listening.keys() - self._rows.keys():
             self._rows[view] = self._database._weights(view)
 
-    def add(self, view: str, callback: Callback, gone: Callable[[], None] | None = None) -> Callable[[], None]:
+    def add(
+        self,
+        view: str,
+        callback: Callable[[Any], object],
+        gone: Callable[[], None] | None = None,
+        at_once: bool = False,
+    ) -> Callable[[], None]:
         """Tell ``callback`` of every change from now on, once :meth:`settle` was called; what it returns ends that."""
-        subscription = Subscription(view, callback, gone)
+        subscription = Subscription(view, callback, gone, at_once)
         self.listening.setdefault(view, []).append(subscription)
         self._count()
         return lambda: self._end(subscription)
@@ -165,10 +172,16 @@ class Subscriptions:
     def publish(self, looks: Mapping[str, Look]) -> None:
         """The update is in: note what its listeners are to be told."""
         for view, look in looks.items():
-            for change in look.changes:
-                self._waiting.extend((subscription, change) for subscription in self.listening[view])
+            if look.changes:
+                self._note(self.listening[view], look.changes)
             if look.rows is not None:
                 self._rows[view] = look.rows
+
+    def _note(self, listening: list[Subscription], changes: list[Change]) -> None:
+        self._waiting.extend((subscription, changes) for subscription in listening if subscription.at_once)
+        one_by_one = [subscription for subscription in listening if not subscription.at_once]
+        if one_by_one:
+            self._waiting.extend((subscription, change) for change in changes for subscription in one_by_one)
 
     def tell(self) -> None:
         """Tell every listener, outside the turn of the update: a callback may use the database like any other code.
@@ -188,11 +201,11 @@ class Subscriptions:
     def _tell(self) -> None:
         """The updates are in. So a callback that raises is none of their business, nor of the other listeners'."""
         while self._waiting:
-            subscription, change = self._waiting.popleft()
+            subscription, what = self._waiting.popleft()
             if subscription.ended:
                 continue
             try:
-                subscription.callback(change)
+                subscription.callback(what)
             except Exception:
                 LOG.exception("a subscriber of view %s raised; the update is in, others were told", subscription.view)
 

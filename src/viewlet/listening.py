@@ -81,10 +81,14 @@ class Listening(Inventory):
             return engine if isinstance(engine, NativeEngine) and engine.rows() >= WORTH_HANDING_OVER else None
 
     def _subscribe(
-        self, view: str, callback: Callable[[Change], object], gone: Callable[[], None] | None = None
+        self,
+        view: str,
+        callback: Callable[[Any], object],
+        gone: Callable[[], None] | None = None,
+        at_once: bool = False,
     ) -> Callable[[], None]:
         self._result(self.program.results, view)
-        end = self._subscriptions.add(view, callback, gone)
+        end = self._subscriptions.add(view, callback, gone, at_once)
         try:
             self._listen()
         except BaseException:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from viewlet.engines.native.bridge import ArrowRows, NativeState
+from viewlet.engines.native.bridge import ArrowRows, Change, NativeState, Show
 from viewlet.engines.native.emit.watch import Watched
 from viewlet.errors import Error, OutOfRangeError
 
@@ -43,10 +43,10 @@ class Answers:
         del self._told[number]
         return ArrowRows(*changed.__arrow_c_array__())
 
-    def told(self, name: str) -> list[tuple[Any, ...]] | None:
-        """Of a result: the same as tuples, the weight and then the cells. None where only Arrow has it."""
+    def told(self, name: str, shown: Sequence[Show]) -> list[Change] | None:
+        """Of a result: the same as (weight, row), what went first. None where only Arrow has it."""
         number = self._numbers["result", name]
-        return None if number in self._told else self._state.told(number)
+        return None if number in self._told else self._state.told(number, shown)
 
     def standing(self, kind: str, name: str) -> ArrowRows:
         """What all changes told so far come to; some must have been asked for."""

@@ -27,6 +27,8 @@ Guard = tuple[object, str, object]  # an object, an attribute of it, and its val
 Way = Callable[[Any], None]  # of a row
 Point = tuple[Journal, int]  # so many updates
 Again = Callable[[], tuple[Callable[[], object], int]]  # what does an update once more, and how many rows it has
+Show = Callable[[Any], Any] | float | None  # of a column: a function of its cells, or what stands for NaN
+Change = tuple[int, tuple[Any, ...]]  # how often the row came, or went if negative; and the row
 Pairs = Sequence[tuple[int, int]]  # numbers of relations, maps or views: those of the state itself first
 WIDEST = 39  # digits of 128 bits
 ALL = (1 << 63) - 2  # rows of a result, which are fewer
@@ -64,7 +66,7 @@ class Module(Protocol):
     def rows(self, state: object, result: int, most: int) -> tuple[Any, ...]: ...
     def read_one(self, state: object, result: int, view: int, key: Row) -> tuple[Any, ...] | None: ...
     def changes(self, state: object, watched: int) -> tuple[Any, ...]: ...
-    def told(self, state: object, watched: int) -> list[tuple[Any, ...]] | tuple[Any, ...]: ...
+    def told(self, state: object, watched: int, shown: Sequence[Show]) -> list[Change] | tuple[Any, ...]: ...
     def forget(self, state: object) -> None: ...
     def standing(self, state: object, watched: int) -> tuple[Any, ...]: ...
     def memory(self, state: object) -> tuple[tuple[str, int, int], ...]: ...
@@ -379,9 +381,9 @@ class NativeState:
         """Of what is watched under this number: what changed since the last call. If it raises, that stays to tell."""
         return self._told(watched, self._module.changes(self._state, watched))
 
-    def told(self, watched: int) -> list[tuple[Any, ...]]:
-        """The same as tuples: the weight, then the cells."""
-        told = self._module.told(self._state, watched)
+    def told(self, watched: int, shown: Sequence[Show]) -> list[Change]:
+        """The same as (weight, row), what went first; ``shown`` makes of cells what a user sees."""
+        told = self._module.told(self._state, watched, shown)
         if isinstance(told, list):
             return told
         self._told(watched, told)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, NoReturn, cast
+from typing import Literal, NoReturn, cast
 
 from viewlet.algebra.evaluate import UNBOUND, Entries, Key, Pattern
 from viewlet.algebra.query import Atom, Rel, View, relations
@@ -16,7 +16,7 @@ from viewlet.engines.base import Engine
 from viewlet.engines.exact.python.engine import PythonEngine
 from viewlet.engines.initial import evaluated
 from viewlet.engines.native.answers import Answers
-from viewlet.engines.native.bridge import ArrowRows, Cells, Module, NativeState, Point, SpoiledError, Sum
+from viewlet.engines.native.bridge import ArrowRows, Cells, Change, Module, NativeState, Point, Show, SpoiledError, Sum
 from viewlet.engines.native.build import module_name, open_module
 from viewlet.engines.native.emit.layout import Layout
 from viewlet.engines.native.emit.program import native
@@ -401,9 +401,12 @@ class NativeEngine:
         """
         return self._answers.changes("result", result)
 
-    def told(self, result: str) -> list[tuple[Any, ...]] | None:
-        """What :meth:`changes` would tell, as tuples of the weight and the cells; None where that must be asked."""
-        return self._answers.told(result)
+    def told(self, result: str, shown: Sequence[Show]) -> list[Change] | None:
+        """What :meth:`changes` would tell, as (weight, row), what went first; None where that must be asked.
+
+        ``shown`` says of each column how its cells become what a user sees: see ``runtime/tuples.hpp``.
+        """
+        return self._answers.told(result, shown)
 
     def all_told(self) -> None:
         """Tell no more of what changed until now."""

@@ -279,10 +279,7 @@ inline PyObject* read_one(PyObject*, Arguments arguments, Py_ssize_t count) {
 
 // -- what changed -----------------------------------------------------------------------------------------------------
 
-using Export = PyObject* (*)(const ResultInfo&, Rows&);
-
-inline PyObject* look(Arguments arguments, Py_ssize_t count, Watch what, Export out) {
-    Call call(arguments, count, 2);
+template <class Export> PyObject* look(const Call& call, Watch what, Export out) {
     i64 index;
     if (!call || !call.integer(1, index, 0, MODULE.watched_count)) return nullptr;
     const ResultInfo& watched = MODULE.watched[index];
@@ -299,12 +296,14 @@ inline PyObject* look(Arguments arguments, Py_ssize_t count, Watch what, Export 
 // changes(state, watched) -> (schema, array) of what changed since the last call, or a report as of rows(): then what
 // is to be told stays
 inline PyObject* changes(PyObject*, Arguments arguments, Py_ssize_t count) {
-    return look(arguments, count, Watch::CHANGES, arrow_of);
+    return look(Call(arguments, count, 2), Watch::CHANGES, arrow_of);
 }
 
-// told(state, watched): the same as [(weight, cell, …), …]. For a few rows that is several times as fast as Arrow.
+// told(state, watched, shown): the same as [(weight, row), …], what went first, and cells as a user sees them: see
+// shown_at(). For a few rows that is several times as fast as Arrow.
 inline PyObject* told(PyObject*, Arguments arguments, Py_ssize_t count) {
-    return look(arguments, count, Watch::CHANGES, tuples_of);
+    auto out = [&](const ResultInfo& result, Rows& rows) { return changes_of(result, rows, arguments[2]); };
+    return look(Call(arguments, count, 3), Watch::CHANGES, out);
 }
 
 // forget(state): nothing of what changed until now is to be told
@@ -319,7 +318,7 @@ inline PyObject* forget(PyObject*, Arguments arguments, Py_ssize_t count) {
 
 // standing(state, watched): what all changes told so far come to, with weights that are not negative
 inline PyObject* standing(PyObject*, Arguments arguments, Py_ssize_t count) {
-    return look(arguments, count, Watch::STANDING, arrow_of);
+    return look(Call(arguments, count, 2), Watch::STANDING, arrow_of);
 }
 
 }  // namespace viewlet
