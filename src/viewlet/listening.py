@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from viewlet import arrow
 from viewlet.boundary import WildError
-from viewlet.changes import Change, Row
+from viewlet.changes import Change, Look, Row
 from viewlet.compiler.script import compile_script
 from viewlet.compiler.strategy import StrategyName
 from viewlet.engines.native.bridge import Guard, Way
@@ -123,10 +123,10 @@ class Listening(Inventory):
             return False
         return bool(engine.watched.results) if view is None else engine.watches(view)
 
-    def _changed(self, view: str) -> list[Change]:
+    def _changed(self, views: tuple[str, ...]) -> list[Look]:
         session = self._running
         assert isinstance(session, (NativeSession, ThreadsSession))
-        return session.changes(view)
+        return session.changes(views)
 
     def _all_told(self) -> None:
         engine = self._running.engine
@@ -245,8 +245,8 @@ class Updating(Listening):
         self._let_go()
         self._straight_in = session
         if isinstance(session, NativeSession):
-            nobody: Guard = (self._subscriptions, "anybody", False)
-            guards = ((self, "_session", session), (self, "_build", None), nobody)
+            told: Guard = (self._subscriptions, "compares", False)
+            guards = ((self, "_session", session), (self, "_build", None), told)
             self._inserts, self._deletes = (
                 session.straight(times, guards, self._turn, self._otherwise(times)) for times in (1, -1)
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, NoReturn, cast
@@ -16,7 +16,7 @@ from viewlet.engines.base import Engine
 from viewlet.engines.exact.python.engine import PythonEngine
 from viewlet.engines.initial import evaluated
 from viewlet.engines.native.answers import Answers
-from viewlet.engines.native.bridge import ArrowRows, Cells, Change, Module, NativeState, Point, Show, SpoiledError, Sum
+from viewlet.engines.native.bridge import ArrowRows, Cells, Module, NativeState, Point, SpoiledError, Sum
 from viewlet.engines.native.build import module_name, open_module
 from viewlet.engines.native.emit.layout import Layout
 from viewlet.engines.native.emit.program import native
@@ -401,12 +401,10 @@ class NativeEngine:
         """
         return self._answers.changes("result", result)
 
-    def told(self, result: str, shown: Sequence[Show]) -> list[Change] | None:
-        """What :meth:`changes` would tell, as (weight, row), what went first; None where that must be asked.
-
-        ``shown`` says of each column how its cells become what a user sees: see ``runtime/tuples.hpp``.
-        """
-        return self._answers.told(result, shown)
+    @property
+    def answers(self) -> Answers:
+        """Who tells some results at once, and as tuples."""
+        return self._answers
 
     def all_told(self) -> None:
         """Tell no more of what changed until now."""
