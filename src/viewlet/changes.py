@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,14 +15,16 @@ if TYPE_CHECKING:
 Row = tuple[Any, ...]
 Change = tuple[int, Row]  # weight (how often the row came, or went if negative) and row
 Callback = Callable[[Change], object]
+Look = tuple[str, list[Change]]  # a view, and what an update changed in it
 LOG = logging.getLogger("viewlet")
 
 
 @dataclass(eq=False)  # two with the same callback are two
 class Subscription:
     view: str
-    callback: Callback
+    callback: Callable[[Any], object]
     gone: Callable[[], None] | None  # is called when the view goes, or the database is closed
+    at_once: bool = False  # it is told all changes of an update by one call, else one change
     ended: bool = False
 
 
@@ -35,19 +37,11 @@ class Told(Protocol):
     def _tells(self, view: str | None = None) -> bool:
         """Whether the engine of this moment knows what changes in a view, or in any."""
 
-    def _changed(self, view: str) -> list[Change]:
-        """What changed in such a view since this was asked last."""
+    def _changed(self, views: tuple[str, ...]) -> list[Look]:
+        """What changed in such views since this was asked last. Of others nothing is asked for any more."""
 
     def _all_told(self) -> None:
         """Nothing that changed until now is asked for any more."""
-
-
-@dataclass(frozen=True)
-class Look:
-    """What an update changed in a view. ``rows`` are all rows after it, where all had to be compared."""
-
-    changes: list[Change]
-    rows: Counter[Row] | None
 
 
 class Subscriptions:
@@ -63,12 +57,16 @@ class Subscriptions:
         self.anybody = False
         """A log, somebody who listens, or an engine that takes notes: each update is looked at.
 
-        A single insert asks, so it is an attribute and no call.
+        A single insert asks this and the next, so they are attributes and no calls.
         """
+        self.compares = False
+        """A log, or a view of which all rows are compared: each update is looked at from before it."""
         self.listening: dict[str, list[Subscription]] = {}  # by view
         self._rows: dict[str, Counter[Row]] = {}  # of the views whose rows are compared
+        self._rows_after: dict[str, Counter[Row]] = {}  # the update that is looked at; they count when it is published
+        self._told: tuple[str, ...] = ()  # the others that somebody listens to
         self._takes_notes = False
-        self._waiting: deque[tuple[Subscription, Change]] = deque()
+        self._waiting: deque[tuple[Subscription, Change | list[Change]]] = deque()
         self._telling = Lock()
         self.log: Ledger | None = None
 
@@ -81,6 +79,8 @@ class Subscriptions:
 
     def _count(self) -> None:
         self.anybody = bool(self.listening) or self.log is not None or self._takes_notes
+        self.compares = self.log is not None or bool(self._rows)
+        self._told = tuple(view for view in self.listening if view not in self._rows)
 
     @property
     def noted(self) -> int:
@@ -104,17 +104,19 @@ class Subscriptions:
         assert self._given is not None
         return self._given
 
-    def look(self) -> dict[str, Look]:
+    def look(self) -> list[Look]:
         """What an update changed in the views that somebody listens to, for :meth:`publish`."""
-        looks = {view: self._look(view) for view in self.listening}
-        self.overlook()
-        return looks
+        if self._told:
+            looks = self._database._changed(self._told)
+        else:
+            looks = []
+            self.overlook()
+        return [*looks, *self._compared()] if self._rows else looks
 
-    def _look(self, view: str) -> Look:
-        if view not in self._rows:
-            return Look(self._database._changed(view), None)
-        rows = self._database._weights(view)
-        return Look(differences(self._rows[view], rows), rows)
+    def _compared(self) -> Iterator[Look]:
+        for view, before in self._rows.items():
+            after = self._rows_after[view] = self._database._weights(view)
+            yield view, differences(before, after)
 
     def overlook(self) -> None:
         """Nobody is told of what changed until now: nobody listens to it, or the update was undone."""
@@ -125,10 +127,17 @@ class Subscriptions:
         """Before an engine comes that does not tell what changes: the rows of now, to be compared with."""
         for view in self.listening.keys() - self._rows.keys():
             self._rows[view] = self._database._weights(view)
+        self._count()
 
-    def add(self, view: str, callback: Callback, gone: Callable[[], None] | None = None) -> Callable[[], None]:
+    def add(
+        self,
+        view: str,
+        callback: Callable[[Any], object],
+        gone: Callable[[], None] | None = None,
+        at_once: bool = False,
+    ) -> Callable[[], None]:
         """Tell ``callback`` of every change from now on, once :meth:`settle` was called; what it returns ends that."""
-        subscription = Subscription(view, callback, gone)
+        subscription = Subscription(view, callback, gone, at_once)
         self.listening.setdefault(view, []).append(subscription)
         self._count()
         return lambda: self._end(subscription)
@@ -162,13 +171,19 @@ class Subscriptions:
         self._takes_notes = self._database._tells()
         self._count()
 
-    def publish(self, looks: Mapping[str, Look]) -> None:
+    def publish(self, looks: Iterable[Look]) -> None:
         """The update is in: note what its listeners are to be told."""
-        for view, look in looks.items():
-            for change in look.changes:
-                self._waiting.extend((subscription, change) for subscription in self.listening[view])
-            if look.rows is not None:
-                self._rows[view] = look.rows
+        for view, changes in looks:
+            one_by_one = []
+            for subscription in self.listening[view]:
+                if subscription.at_once:
+                    self._waiting.append((subscription, changes))
+                else:
+                    one_by_one.append(subscription)
+            if one_by_one:
+                self._waiting.extend((subscription, change) for change in changes for subscription in one_by_one)
+        if self._rows:
+            self._rows.update(self._rows_after)
 
     def tell(self) -> None:
         """Tell every listener, outside the turn of the update: a callback may use the database like any other code.
@@ -188,11 +203,11 @@ class Subscriptions:
     def _tell(self) -> None:
         """The updates are in. So a callback that raises is none of their business, nor of the other listeners'."""
         while self._waiting:
-            subscription, change = self._waiting.popleft()
+            subscription, what = self._waiting.popleft()
             if subscription.ended:
                 continue
             try:
-                subscription.callback(change)
+                subscription.callback(what)
             except Exception:
                 LOG.exception("a subscriber of view %s raised; the update is in, others were told", subscription.view)
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from viewlet import arrow
 from viewlet.boundary import WildError
-from viewlet.changes import Change, Row
+from viewlet.changes import Change, Look, Row
 from viewlet.compiler.script import compile_script
 from viewlet.compiler.strategy import StrategyName
 from viewlet.engines.native.bridge import Guard, Way
@@ -81,10 +81,14 @@ class Listening(Inventory):
             return engine if isinstance(engine, NativeEngine) and engine.rows() >= WORTH_HANDING_OVER else None
 
     def _subscribe(
-        self, view: str, callback: Callable[[Change], object], gone: Callable[[], None] | None = None
+        self,
+        view: str,
+        callback: Callable[[Any], object],
+        gone: Callable[[], None] | None = None,
+        at_once: bool = False,
     ) -> Callable[[], None]:
         self._result(self.program.results, view)
-        end = self._subscriptions.add(view, callback, gone)
+        end = self._subscriptions.add(view, callback, gone, at_once)
         try:
             self._listen()
         except BaseException:
@@ -119,10 +123,10 @@ class Listening(Inventory):
             return False
         return bool(engine.watched.results) if view is None else engine.watches(view)
 
-    def _changed(self, view: str) -> list[Change]:
+    def _changed(self, views: tuple[str, ...]) -> list[Look]:
         session = self._running
         assert isinstance(session, (NativeSession, ThreadsSession))
-        return session.changes(view)
+        return session.changes(views)
 
     def _all_told(self) -> None:
         engine = self._running.engine
@@ -241,8 +245,8 @@ class Updating(Listening):
         self._let_go()
         self._straight_in = session
         if isinstance(session, NativeSession):
-            nobody: Guard = (self._subscriptions, "anybody", False)
-            guards = ((self, "_session", session), (self, "_build", None), nobody)
+            told: Guard = (self._subscriptions, "compares", False)
+            guards = ((self, "_session", session), (self, "_build", None), told)
             self._inserts, self._deletes = (
                 session.straight(times, guards, self._turn, self._otherwise(times)) for times in (1, -1)
             )

@@ -8,7 +8,7 @@ from typing import Any
 
 from viewlet import arrow
 from viewlet.boundary import is_one_row, to_key
-from viewlet.changes import Change, Look, Subscriptions
+from viewlet.changes import Look, Subscriptions
 from viewlet.elements import with_elements
 from viewlet.engines.base import Engine
 from viewlet.engines.native.bridge import ArrowRows, Cells, Guard, Point, Report, SpoiledError, Way
@@ -52,7 +52,7 @@ class NativeSession(Session):
         super().__init__(compiled.program, start, tables, subscriptions)
         del self._start  # it would hold on to the engine before
         self._point: Point | None = None  # before the update
-        self._tellers: dict[str, Teller] = {}
+        self._teller: Teller | None = None
         plain = (r.name for r in relations if not r.static and not r.derived and not r.is_hidden)
         handled = {*self._elements, *(r.name for r in relations if r.name in self.keys or r.name in self._defaults)}
         self._streams = frozenset(name for name in plain if name not in handled)
@@ -74,20 +74,32 @@ class NativeSession(Session):
 
     def straight(self, times: int, guards: Sequence[Guard], turn: Turn, otherwise: Callable[[str], Way]) -> Ways:
         """By stream: the call for a single row, where nothing is done to rows before they reach the program."""
-        state = self.engine.state
+        state, listening = self.engine.state, (self._subscriptions, "anybody", True)
+        after = (turn.call_next, listening, self._subscriptions.tell)
         return {
             name: state.straight(
-                name, times, guards, turn.free, otherwise(name), partial(self._heed, name, times), turn.call_next
+                name, times, guards, turn.free, otherwise(name), partial(self._heed, name, times), *after
             )
             for name in self._streams
         }
 
     def _heed(self, name: str, times: int, report: Report, row: object) -> None:
-        """What such a call reported."""
+        """What such a call reported, and what those who listen are to be told."""
+        if report is not None:
+            try:
+                self.engine.state.heed_one(report, name, times, row)
+            except SpoiledError as error:
+                self.engine.recover(error)
+        subscriptions = self._subscriptions
+        if not subscriptions.anybody:
+            return
         try:
-            self.engine.state.heed_one(report, name, times, row)
-        except SpoiledError as error:
-            self.engine.recover(error)
+            looks = subscriptions.look()
+        except BaseException:  # a row that somebody listens to cannot be shown
+            self.engine.state.one(name, -times, row)
+            subscriptions.overlook()
+            raise
+        subscriptions.publish(looks)
 
     def _change_many(self, name: str, rows: list[Any], times: int) -> None:
         """Where there is a log, the program gives it the rows as it decoded them."""
@@ -218,18 +230,22 @@ class NativeSession(Session):
     def _go_back(self, tables: Tables) -> None:
         self.engine.go_back(tables, self._point)
 
-    def changes(self, view: str) -> list[Change]:
-        """What changed in a view that the program watches, since this was asked last."""
-        if view not in self._tellers:
-            self._tellers[view] = Teller(self.program.result(view))
-        return self._tellers[view].changes(self.engine)
+    def changes(self, views: tuple[str, ...]) -> list[Look]:
+        """What changed in views that the program watches, since this was asked last. The others tell nothing more."""
+        teller = self._teller
+        if teller is None or teller.views is not views:
+            teller = self._teller = Teller(self.engine, self.program, views)
+        looks = teller.changes()
+        if len(views) < len(self.engine.watched.results):
+            self.engine.all_told()
+        return looks
 
     def _do(self, update: Callable[[], Any], undo: Callable[[], Any], note: Callable[[Ledger], None]) -> Any:
         """All or nothing, also where a view that somebody listens to can no longer be shown, or the disk is full.
 
         Or where Ctrl-C comes: Python then raises behind the call that took the update.
         """
-        state, looks = self.engine.state, dict[str, Look]()
+        state, looks = self.engine.state, list[Look]()
         point, noted, before = state.point(), self._subscriptions.noted, state.updates()
         try:
             done = update()

@@ -48,7 +48,7 @@ class ThreadsSession(Session):
 
         super().__init__(compiled.program, start, tables, subscriptions)
         del self._start  # it would hold on to the engine before
-        self._tellers: dict[str, Teller] = {}
+        self._tellers: dict[str, list[Teller]] = {}
         self._points: list[Point | None] = []  # before the update
         handled = {*self._elements, *self.doors, *(r.name for r in relations if r.name in self._defaults)}
         plain = (r.name for r in relations if not r.static and not r.is_hidden and r.name not in self.keys)
@@ -114,16 +114,20 @@ class ThreadsSession(Session):
     def _go_back(self, tables: Tables) -> None:
         self.engine.go_back(tables, self._points)
 
-    def changes(self, view: str) -> list[Change]:
-        """What changed in a view that the program watches, since this was asked last.
+    def changes(self, views: tuple[str, ...]) -> list[Look]:
+        """What changed in views that the program watches, since this was asked last. The others tell nothing more."""
+        looks = [(view, changes) for view in views if (changes := self._changes(view))]
+        self.engine.all_told()
+        return looks
 
-        A row may go in one cell and an equal one come in another: then nothing changed.
-        """
-        if view not in self._tellers:
-            self._tellers[view] = Teller(self.program.result(view))
-        parts = [self._tellers[view].changes(engine) for engine in self.engine.tellers(view)]
-        if sum(map(bool, parts)) < 2:
-            return next(filter(None, parts), [])
+    def _changes(self, view: str) -> list[Change]:
+        """A row may go in one cell and an equal one come in another: then nothing changed."""
+        engines, tellers = self.engine.tellers(view), self._tellers.get(view, [])
+        if [teller.engine for teller in tellers] != engines:  # the one that sums up may be another one
+            tellers = self._tellers[view] = [Teller(engine, self.program, (view,)) for engine in engines]
+        parts = [changes for teller in tellers for _, changes in teller.changes()]
+        if len(parts) < 2:
+            return parts[0] if parts else []
         total: Counter[ChangedRow] = Counter()
         for weight, row in chain.from_iterable(parts):
             total[row] += weight
@@ -131,7 +135,7 @@ class ThreadsSession(Session):
 
     def _do(self, works: Mapping[int, Work], rows: int, note: Callable[[Ledger], None]) -> bool:
         """All cells or none, also where a view that somebody listens to cannot be shown, or the disk is full."""
-        looks, noted = dict[str, Look](), self._subscriptions.noted
+        looks, noted = list[Look](), self._subscriptions.noted
         update = self.engine.update(works, rows)
         try:
             if not update.run():

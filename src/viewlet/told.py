@@ -3,45 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
 
 from viewlet.boundary import value_of
-from viewlet.changes import Change, Row
+from viewlet.changes import Change, Look, Row
 from viewlet.containers import countable
+from viewlet.engines.native.bridge import Show
 from viewlet.engines.native.engine import NativeEngine
-from viewlet.program.trigger import Result
+from viewlet.program.trigger import Program
 from viewlet.schema import Type
-
-Shown = Callable[[Any], Any]  # a cell as a Python value
 
 
 class Teller:
-    """Tells the changes of one view. It works out once how cells are shown, for a change takes microseconds."""
+    """Tells the changes of some views. How cells are shown is worked out once: a change takes under a microsecond."""
 
-    def __init__(self, result: Result) -> None:
-        self._name = result.name
-        shown = [_shown(column.type) for column in result.columns]
-        self._shown = shown if any(shown) else None
+    def __init__(self, engine: NativeEngine, program: Program, views: tuple[str, ...]) -> None:
+        results = [program.result(view) for view in views]
+        self.views, self.engine = views, engine
+        self._asked = engine.answers.asking({r.name: tuple(_shown(c.type) for c in r.columns) for r in results})
 
-    def changes(self, engine: NativeEngine) -> list[Change]:
+    def changes(self) -> list[Look]:
         """What changed since the last call: what went, then what came."""
-        told = engine.told(self._name)
-        if told is None:
-            changes = _from_arrow(engine.changes(self._name))
-        else:
-            changes = [(row[0], self._row(row[1:])) for row in told]
-        if len(changes) > 1:
-            changes.sort(key=_came)
-        return changes
-
-    def _row(self, cells: Row) -> Row:
-        if self._shown is None:
-            return cells
-        return tuple([v if f is None or v is None else f(v) for f, v in zip(self._shown, cells, strict=True)])
+        told = self.engine.answers.told(self._asked)
+        if told is not None:
+            return told
+        arrow = ((view, _from_arrow(self.engine.changes(view))) for view in self.views)
+        return [(view, sorted(changes, key=_came)) for view, changes in arrow if changes]
 
 
 def one_nan(row: Iterable[Any]) -> Row:
@@ -58,14 +49,14 @@ def _came(change: Change) -> bool:
     return change[0] > 0
 
 
-def _shown(type_: Type) -> Shown | None:
-    """None where the cell is the value."""
+def _shown(type_: Type) -> Show:
+    """What the native program asks for: a function, or the one NaN. None where the cell is the value."""
     match type_.kind:
         case "DECIMAL":
             context = Context(prec=type_.precision)
             return lambda cell: Decimal(cell).scaleb(-type_.scale, context)
         case "DOUBLE" | "REAL":
-            return lambda cell: math.nan if cell != cell else cell
+            return math.nan
         case "DATE" | "TIMESTAMP":
             return lambda cell: value_of(cell, type_)
     if type_.is_nested:

@@ -58,7 +58,7 @@ class Owner(Protocol):
         self, view: str, callback: Callable[[Change], object], gone: Callable[[], None] | None
     ) -> Callable[[], None]: ...
     def _subscribe(
-        self, view: str, callback: Callable[[Change], object], gone: Callable[[], None]
+        self, view: str, callback: Callable[[Any], object], gone: Callable[[], None] | None, at_once: bool
     ) -> Callable[[], None]: ...
     def _result(self, results: tuple[Result, ...], name: str) -> Result: ...
     def _warm_listening(self) -> None: ...
@@ -206,7 +206,7 @@ class View:
         with self._database._turn.reading():
             there = self._weights().items() if snapshot else ()
             subscribe = self._database._subscribe
-            changes.start(((n, row) for row, n in there), lambda put, gone: subscribe(self.name, put, gone))
+            changes.start(((n, row) for row, n in there), lambda put, gone: subscribe(self.name, put, gone, True))
         return changes
 
     def widget(self, most: int = SHOWN_ROWS) -> Any:

@@ -27,6 +27,9 @@ Guard = tuple[object, str, object]  # an object, an attribute of it, and its val
 Way = Callable[[Any], None]  # of a row
 Point = tuple[Journal, int]  # so many updates
 Again = Callable[[], tuple[Callable[[], object], int]]  # what does an update once more, and how many rows it has
+Show = Callable[[Any], Any] | float | None  # of a column: a function of its cells, or what stands for NaN
+Asked = tuple[tuple[int, str, tuple[Show, ...]], ...]  # of each result: its number, its name, how its cells are shown
+Changed = tuple[str, list[tuple[int, tuple[Any, ...]]]]  # a result, and what changed: how often a row came, and the row
 Pairs = Sequence[tuple[int, int]]  # numbers of relations, maps or views: those of the state itself first
 WIDEST = 39  # digits of 128 bits
 ALL = (1 << 63) - 2  # rows of a result, which are fewer
@@ -64,7 +67,7 @@ class Module(Protocol):
     def rows(self, state: object, result: int, most: int) -> tuple[Any, ...]: ...
     def read_one(self, state: object, result: int, view: int, key: Row) -> tuple[Any, ...] | None: ...
     def changes(self, state: object, watched: int) -> tuple[Any, ...]: ...
-    def told(self, state: object, watched: int) -> list[tuple[Any, ...]] | tuple[Any, ...]: ...
+    def told(self, state: object, asked: Asked) -> list[Changed] | tuple[int, tuple[Any, ...]]: ...
     def forget(self, state: object) -> None: ...
     def standing(self, state: object, watched: int) -> tuple[Any, ...]: ...
     def memory(self, state: object) -> tuple[tuple[str, int, int], ...]: ...
@@ -173,14 +176,15 @@ class NativeState:
         free: list[None],
         otherwise: Way,
         heed: Callable[[Report, object], None],
-        pass_on: Callable[[], None],
+        *after: Guard | Callable[[], None],
     ) -> Way:
         """:meth:`one` as one call, while each guard is what it was, and ``free`` has the token of who may be inside.
 
-        Else the row goes ``otherwise``. The token is taken for ``heed``, and ``pass_on`` follows when it is back.
+        Else the row goes ``otherwise``. The token is taken for ``heed``. ``after`` has what is called when the token is
+        back, the guard that says whether somebody listens, and what is called at the end of an update that is heard.
         """
         parts = (self._relations[relation], times, (*guards, (self, "journal", None)))
-        return self._module.straight(self._state, *parts, free, otherwise, heed, pass_on)
+        return self._module.straight(self._state, *parts, free, otherwise, heed, *after)
 
     def heed_one(self, report: Report, relation: str, times: int, row: object) -> None:
         self._heed(report, lambda number: (relation, row), lambda: self._rows_again(relation, times, [row]))
@@ -379,12 +383,13 @@ class NativeState:
         """Of what is watched under this number: what changed since the last call. If it raises, that stays to tell."""
         return self._told(watched, self._module.changes(self._state, watched))
 
-    def told(self, watched: int) -> list[tuple[Any, ...]]:
-        """The same as tuples: the weight, then the cells."""
-        told = self._module.told(self._state, watched)
+    def told(self, asked: Asked) -> list[Changed]:
+        """The same of several, as (weight, row), what went first. If it raises, all of it stays to tell."""
+        told = self._module.told(self._state, asked)
         if isinstance(told, list):
             return told
-        self._told(watched, told)
+        place, report = told
+        self._told(asked[place][0], report)
         raise AssertionError("a report is an error")
 
     def forget(self) -> None:

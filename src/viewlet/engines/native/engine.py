@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, NoReturn, cast
+from typing import Literal, NoReturn, cast
 
 from viewlet.algebra.evaluate import UNBOUND, Entries, Key, Pattern
 from viewlet.algebra.query import Atom, Rel, View, relations
@@ -401,9 +401,10 @@ class NativeEngine:
         """
         return self._answers.changes("result", result)
 
-    def told(self, result: str) -> list[tuple[Any, ...]] | None:
-        """What :meth:`changes` would tell, as tuples of the weight and the cells; None where that must be asked."""
-        return self._answers.told(result)
+    @property
+    def answers(self) -> Answers:
+        """Who tells some results at once, and as tuples."""
+        return self._answers
 
     def all_told(self) -> None:
         """Tell no more of what changed until now."""

@@ -1,5 +1,5 @@
-// The rows of a result as Python tuples of cells: of DECIMAL the integer of its last places, of DATE and TIMESTAMP days
-// and microseconds since 1970.
+// What changed in a result as Python tuples. A cell is the value that a user sees, or becomes it by a function of
+// Python's: of DECIMAL it is the integer of its last places, of DATE and TIMESTAMP days and microseconds since 1970.
 #pragma once
 #include "fill.hpp"
 #include "python.hpp"
@@ -37,15 +37,40 @@ inline PyObject* cell_at(const ResultColumn& column, const Rows::Filled& filled,
     }
 }
 
-inline PyObject* tuples_of(const ResultInfo& result, Rows& rows) {
-    Ref list{PyList_New(0)};
-    for (i64 i = 0; list && i < rows.length; ++i) {
-        Ref row{PyTuple_New(result.width)};
-        for (u32 c = 0; row && c < result.width; ++c)
-            PyTuple_SetItem(row.object, c, cell_at(result.columns[c], rows.filled[c], u64(i)));
-        if (!row || PyErr_Occurred() || PyList_Append(list.object, row.object)) return nullptr;
+// `shown` is None, the one NaN of all doubles, or a function of the cell.
+inline PyObject* shown_at(const ResultColumn& column, const Rows::Filled& filled, u64 place, PyObject* shown) {
+    Ref cell{cell_at(column, filled, place)};
+    if (!cell || is_none(shown) || is_none(cell.object)) return cell.give();
+    if (!is_exactly(shown, PyFloat_Type)) return PyObject_CallFunctionObjArgs(shown, cell.object, nullptr);
+    double value = PyFloat_AsDouble(cell.object);
+    if (value == value) return cell.give();
+    Py_IncRef(shown);
+    return shown;
+}
+
+// (weight, row); the weight is the first column.
+inline PyObject* change_at(const ResultInfo& result, const Rows& rows, u64 place, PyObject* shown) {
+    Ref row{PyTuple_New(result.width - 1)};
+    for (u32 c = 1; row && c < result.width; ++c) {
+        PyObject* cell = shown_at(result.columns[c], rows.filled[c], place, PyTuple_GetItem(shown, c - 1));
+        if (!cell) return nullptr;
+        PyTuple_SetItem(row.object, c - 1, cell);
     }
-    return list.give();
+    return row ? tuple_of(cell_at(result.columns[0], rows.filled[0], place), row.give()) : nullptr;
+}
+
+// What went, then what came.
+inline PyObject* changes_of(const ResultInfo& result, const Rows& rows, PyObject* shown) {
+    Ref list{PyList_New(0)};
+    auto add = [&](bool came) {
+        for (i64 i = 0; list && i < rows.length; ++i) {
+            if ((value_at<i64>(rows.filled[0], u64(i)) > 0) != came) continue;
+            Ref change{change_at(result, rows, u64(i), shown)};
+            if (!change || PyList_Append(list.object, change.object)) return false;
+        }
+        return list.object != nullptr;
+    };
+    return add(false) && add(true) ? list.give() : nullptr;
 }
 
 }  // namespace viewlet
