@@ -129,6 +129,10 @@ class DataError(Error):
         super().__init__(f"{where}: {message}")
 
 
+class NotThereError(DataError):
+    """A row is to go that is not there."""
+
+
 class OutOfRangeError(Error):
     """A number no longer fits its declared type. The message names the view and the column."""
 

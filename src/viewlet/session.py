@@ -14,7 +14,7 @@ from viewlet.door import doors, widened_events
 from viewlet.elements import Numbered, elements_of, with_elements
 from viewlet.engines.base import Engine
 from viewlet.engines.exact.python.engine import PythonEngine
-from viewlet.errors import DataError, Error, OutOfRangeError, at_row, in_short
+from viewlet.errors import DataError, Error, NotThereError, OutOfRangeError, at_row, in_short
 from viewlet.keys import Event, Given, Keys
 from viewlet.ledger import OPS
 from viewlet.program.encoding import Row, Stored
@@ -187,7 +187,7 @@ class Session:
                 counts[row] = count = times + (self.engine.count(name, row) if count is None else count)
                 if count < 0:
                     culprit = given(number)
-                    raise DataError(f"{in_short(culprit)} is not there", relation=name, row=number, value=culprit)
+                    raise NotThereError(f"{in_short(culprit)} is not there", relation=name, row=number, value=culprit)
 
     # -- all or nothing ------------------------------------------------------------------------------------------------
 

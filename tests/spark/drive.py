@@ -75,13 +75,18 @@ class Driver:
 
 
 @contextmanager
-def started_driver(log: Path, settings: Mapping[str, str]) -> Iterator[Driver]:
-    """A driver with Spark's settings; ``log`` takes what it and its JVM say. Nothing of it stays."""
+def started_driver(
+    log: Path, settings: Mapping[str, str], environment: Mapping[str, str] | None = None
+) -> Iterator[Driver]:
+    """A driver with Spark's settings; ``log`` takes what it and its JVM say. Nothing of it stays.
+
+    ``environment`` may have another PySpark.
+    """
     mark = uuid.uuid4().hex
     with log.open("ab") as err:
         process = subprocess.Popen(
             [sys.executable, "-c", SERVE],
-            env=marked_environment(mark),
+            env={**marked_environment(mark), **(environment or {})},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=err,

@@ -156,7 +156,8 @@ def test_listeners_hear_of_every_batch_until_they_are_removed(
     assert told["busy_cells"] >= 1
     assert told["state_bytes"] == sum(told["state_by_cell"].values()) > 0
     assert {"addBatch", "commitOffsets"} <= told["durations"].keys()
-    assert 0 < told["slowest_cell_seconds"] <= told["job_seconds"]
+    assert 0 < told["slowest_cell_seconds"] <= told["job_seconds"] <= told["lag_seconds"] < 600
+    assert len(told["behind"]) == 1
     end()
     write_events(relation("sales"), BATCHES[0], inbox / "last.parquet", len(BATCHES) + 1)
     views.query.processAllAvailable()

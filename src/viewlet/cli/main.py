@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from viewlet import __version__
-from viewlet.cli import bench, check, demo, explain, run, shell
+from viewlet.cli import back, bench, check, demo, explain, run, shell
 
 app = typer.Typer(
     name="viewlet",
@@ -21,6 +21,7 @@ app.command("explain", epilog=explain.EXAMPLES)(explain.explain_command)
 app.command("check", epilog=check.EXAMPLES)(check.check_command)
 app.command("run", epilog=run.EXAMPLES)(run.run_command)
 app.command("shell", epilog=shell.EXAMPLES)(shell.shell_command)
+app.command("back", epilog=back.EXAMPLES)(back.back_command)
 app.command("demo", epilog=demo.EXAMPLES)(demo.demo_command)
 app.add_typer(bench.bench, name="bench", hidden=not bench.is_checkout())
 

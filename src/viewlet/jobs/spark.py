@@ -18,7 +18,6 @@ try:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
     from pyspark.sql import functions as F
     from pyspark.sql import types as T
-    from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.streaming.readwriter import DataStreamReader
 except ImportError as missing:
     raise Error("a job on Spark needs PySpark: pip install 'viewlet[spark]'") from missing
@@ -30,7 +29,7 @@ from viewlet.jobs.source import Files, OrderBook, Source, Tpch
 from viewlet.schema import Relation
 from viewlet.spark.driver.cluster import on_cluster
 from viewlet.spark.driver.route import OP
-from viewlet.spark.driver.types import spark_type
+from viewlet.spark.driver.types import arrow_schema, spark_type
 from viewlet.workloads import event_files
 
 _COMPLETE = "_SUCCESS"  # what Spark leaves in a directory that is written
@@ -152,7 +151,7 @@ def _parsed(relation: Relation, files: Files) -> Parse:
         for batch in batches:
             for path, content in zip(batch.column("path"), batch.column("content"), strict=True):
                 for piece in read(relation, files, path.as_py(), content.as_buffer()):
-                    yield from with_op(piece).cast(to_arrow_schema(_declared(relation), timezone="UTC")).to_batches()
+                    yield from with_op(piece).cast(arrow_schema(_declared(relation))).to_batches()
 
     return parse
 

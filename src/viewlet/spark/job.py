@@ -11,18 +11,14 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from itertools import product
-from math import prod
-from operator import mul
 from typing import Any, cast
 
-from viewlet.cells.routing import Copy, Grid, Hash
 from viewlet.durable.manifest import newest_manifest
 from viewlet.durable.store import Store
 from viewlet.errors import CorruptError, Error
 from viewlet.program.trigger import Result
 from viewlet.schema import CLOCK, Column, Dialect
-from viewlet.spark.pipeline import Pipeline, pipeline_of
+from viewlet.spark.pipeline import Pipeline, cells_once, pipeline_of
 from viewlet.spark.process.ticket import Artefact
 from viewlet.sql.translate import nothing
 
@@ -118,16 +114,8 @@ def _kept(pipeline: Pipeline) -> tuple[Kept, ...]:
     copies = [copy for copy in grid.copies if not copy.static and copy.relation != CLOCK.name]
     columns = {c.name: {col.name: described(col) for col in relations[c.relation].columns} for c in copies}
     return tuple(
-        Kept(c.name, c.relation, {n: columns[c.name][n] for n in c.columns}, _cells_once(grid, c)) for c in copies
+        Kept(c.name, c.relation, {n: columns[c.name][n] for n in c.columns}, cells_once(grid, c)) for c in copies
     )
-
-
-def _cells_once(grid: Grid, copy: Copy) -> tuple[int, ...]:
-    """Along a dimension that rows are copied along, all are at the first coordinate."""
-    shares = [dimension.share for dimension in grid.dimensions]
-    strides = [prod(shares[place + 1 :]) for place in range(len(shares))]
-    spread = [range(share if isinstance(route, Hash) else 1) for share, route in zip(shares, copy.routes, strict=True)]
-    return tuple(sum(map(mul, coordinates, strides)) for coordinates in product(*spread))
 
 
 def _earlier(text: str) -> Job:

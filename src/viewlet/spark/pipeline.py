@@ -6,18 +6,23 @@ Made from the script alone, in the same way at every start, so that a restart fi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from itertools import product
+from math import prod
+from operator import mul
 
 from viewlet.algebra.functions.python import PREFIX, SIGNATURES
 from viewlet.cells.merge import Merge, merge_of
 from viewlet.cells.plan import plan
-from viewlet.cells.routing import Copy, Grid
+from viewlet.cells.routing import Copy, Grid, Hash
 from viewlet.compiler.script import compile_script
 from viewlet.durable.store import Store, digest
 from viewlet.errors import Error, refusing_depth
 from viewlet.program.kinds import Unfit
 from viewlet.program.trigger import Program, Result, Script
 from viewlet.schema import BIGINT, CLOCK, INTEGER, Dialect, Relation, Type
+from viewlet.spark.expiry import Expiries, Expiry
 from viewlet.spark.process.artefact import Artefact, publish
 from viewlet.spark.process.client import Run, Split
 from viewlet.sql.define import Changed
@@ -213,6 +218,14 @@ class Arrival:
 
 
 @dataclass(frozen=True)
+class Absent:
+    """Of a copy of a relation whose deletes of what is not there are letters: the relation, and the cells that tell."""
+
+    of: str
+    cells: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Works:
     """All that the tasks of a query need, small enough to travel with each of them."""
 
@@ -231,6 +244,8 @@ class Works:
     partials: Mapping[str, str]  # view ↦ relation of the merge program
     merged: tuple[str, ...]  # views that every merge cell has a share of
     global_: tuple[str, ...]  # views that merge cell 0 has whole
+    absent: Mapping[str, Absent] = field(default_factory=dict)  # by copy; none where a job keeps no letters
+    expiries: Expiries = field(default_factory=dict)  # by copy
 
 
 Artefacts = tuple[Artefact, Artefact | None]  # of the cells, and of the merge cells
@@ -249,6 +264,51 @@ def _cells_of(grid: Grid, clock: Copy) -> tuple[int, ...]:
     routing = grid.routing(clock)
     assert not routing.terms, "no dimension cuts the clock"
     return routing.offsets
+
+
+def cells_once(grid: Grid, copy: Copy) -> tuple[int, ...]:
+    """The cells that have each row of a copy once: along a dimension that rows are copied along, the first ones."""
+    shares = [dimension.share for dimension in grid.dimensions]
+    strides = [prod(shares[place + 1 :]) for place in range(len(shares))]
+    spread = [range(share if isinstance(route, Hash) else 1) for share, route in zip(shares, copy.routes, strict=True)]
+    return tuple(sum(map(mul, coordinates, strides)) for coordinates in product(*spread))
+
+
+def absent(pipeline: Pipeline) -> dict[str, Absent]:
+    """The copies whose deletes of what is not there can be left out: all of a relation store the same columns.
+
+    Otherwise one copy may have a row of which another has some columns, with other values in the rest.
+    """
+    copies: dict[str, list[Copy]] = {}
+    for copy in pipeline.grid.copies:
+        copies.setdefault(copy.relation, []).append(copy)
+    found = dict[str, Absent]()
+    for name, its in copies.items():
+        relation = pipeline.relations[name]
+        plain = not relation.static and not relation.derived and relation != CLOCK
+        if plain and len({frozenset(copy.columns) for copy in its}) == 1:
+            nobody = {copy.name: Absent(name, ()) for copy in its}
+            found |= {**nobody, its[0].name: Absent(name, cells_once(pipeline.grid, its[0]))}
+    return found
+
+
+def expiries(pipeline: Pipeline, given: Expiries) -> dict[str, Expiry]:
+    """By copy. Each must store the column that says when a row was, or it could not let the same rows go."""
+    found = dict[str, Expiry]()
+    for name, expiry in given.items():
+        relation = pipeline.relations.get(name)
+        column = relation.column(expiry.column) if relation is not None and not relation.static else None
+        if column is None or column.type.kind != "TIMESTAMP":
+            raise Error(f"expire: {name} has to be a stream with a TIMESTAMP {expiry.column}")
+        if expiry.after <= timedelta(0):
+            raise Error(f"expire: {name} is to expire after {expiry.after}: give a time above 0")
+        for copy in pipeline.grid.copies:
+            if copy.relation == name and expiry.column not in copy.columns:
+                what = f"no view reads {name}.{expiry.column}, so no cell stores it"
+                raise Error(f"expire: {what}: say every_column=True, with a new checkpoint")
+            if copy.relation == name:
+                found[copy.name] = expiry
+    return found
 
 
 def works(pipeline: Pipeline, run: Run, tasks: int, slots: Callable[[str], list[str]], artefacts: Artefacts) -> Works:

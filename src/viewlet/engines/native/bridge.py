@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from viewlet.engines.native.emit.watch import UNWATCHED, Watched
 from viewlet.engines.native.journal import Journal
-from viewlet.errors import CorruptError, DataError, Error, OutOfRangeError, at_row, in_short
+from viewlet.errors import CorruptError, DataError, Error, NotThereError, OutOfRangeError, at_row, in_short
 from viewlet.program.encoding import Row, Stored
 from viewlet.program.trigger import Program, ResultColumn
 
@@ -265,7 +265,7 @@ class NativeState:
         match report:
             case ("missing", number):
                 relation, row = given(number)
-                raise DataError(f"{in_short(row)} is not there", relation=relation, row=number, value=row)
+                raise NotThereError(f"{in_short(row)} is not there", relation=relation, row=number, value=row)
             case ("static", number):
                 relation, row = given(number)
                 raise DataError("a static table has no triggers: load it", relation=relation, row=number, value=row)

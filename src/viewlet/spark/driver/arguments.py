@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -13,6 +14,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from viewlet.errors import Error, in_short
 from viewlet.schema import CLOCK, TIME
 from viewlet.spark.driver.route import check_source
+from viewlet.spark.expiry import Expiries, Expiry
 from viewlet.spark.pipeline import Pipeline
 
 TAKES_TIME = "spark.sql.timeType.enabled"
@@ -79,6 +81,15 @@ def check_types(spark: SparkSession, pipeline: Pipeline) -> None:
             f"{time} is a TIME, which this session of Spark's does not take: set {TAKES_TIME} to true before, as "
             f"viewlet.spark.session() does, or declare BIGINT"
         )
+
+
+def checked_expiries(expire: object) -> Expiries:
+    shaped = expire is None or isinstance(expire, Mapping)
+    given = dict(expire) if isinstance(expire, Mapping) else {}
+    pairs = [pair for pair in given.values() if isinstance(pair, tuple) and len(pair) == 2]
+    if not shaped or len(pairs) < len(given) or not all(isinstance(after, timedelta) for _, after in pairs):
+        raise Error(f"expire={expire!r}: give a dict, expire={{'stream': ('column', timedelta(hours=1))}}")
+    return {name: Expiry(column, after) for name, (column, after) in given.items()}
 
 
 def check_ports(ports: object) -> None:

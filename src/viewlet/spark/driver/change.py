@@ -15,7 +15,6 @@ from functools import partial, reduce
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from viewlet.cells.routing import Hash
 from viewlet.durable.chain import Manifest
@@ -36,7 +35,7 @@ from viewlet.spark.driver.offsets import (
 from viewlet.spark.driver.route import Slots, route
 from viewlet.spark.driver.runner import Runner
 from viewlet.spark.driver.told import differences
-from viewlet.spark.driver.types import spark_type
+from viewlet.spark.driver.types import arrow_schema, spark_type
 from viewlet.spark.job import JOB, Job, Kept, described, spark_place
 from viewlet.spark.pipeline import Pipeline, cell_type
 from viewlet.spark.task.stored import OP, Stored, stored_stage
@@ -188,7 +187,7 @@ def _stored(
     for name, kept in taken.items():
         fields = [T.StructField(c.name, spark_type(cell_type(c.type))) for c in needed_columns(pipeline, name)]
         schema = T.StructType([*fields, T.StructField(OP, T.LongType())])
-        arrow = to_arrow_schema(schema, timezone="UTC")
+        arrow = arrow_schema(schema)
         wanted = Stored(store, (manifest.batch, manifest.run), kept.name, kept.cells, arrow)
         places = spark.range(0, len(kept.cells), 1, len(kept.cells))
         frames[name] = places.mapInArrow(stored_stage(wanted), schema)

@@ -1,7 +1,6 @@
 """Rows that no cell could take, told by looking at the row alone: they become dead letters, where a job keeps any.
 
-A row that is wrong only beside others, a delete of what is not there, is found by the cells when some of them have
-taken it. It stops the query, letters or not.
+A row that is wrong only beside others, a delete of what is not there, is found by the cells (``process/taking.py``).
 """
 
 from __future__ import annotations

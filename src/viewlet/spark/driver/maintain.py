@@ -7,6 +7,8 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -19,6 +21,7 @@ from viewlet.compiler.strategy import StrategyName
 from viewlet.durable.manifest import RETAINED_BATCHES
 from viewlet.durable.places import absolute
 from viewlet.durable.store import Store
+from viewlet.durable.taken_back import refuse_half_taken_back
 from viewlet.schema import Dialect, Relation
 from viewlet.spark.driver.arguments import (
     Frames,
@@ -27,6 +30,7 @@ from viewlet.spark.driver.arguments import (
     check_script,
     check_trigger,
     check_types,
+    checked_expiries,
     checked_streams,
     with_trigger,
 )
@@ -38,7 +42,17 @@ from viewlet.spark.driver.route import Slots, route, slots_of, without_the_obvio
 from viewlet.spark.driver.runner import SETTINGS, Runner, apply_settings, handing_over
 from viewlet.spark.driver.views import Views
 from viewlet.spark.job import Standing, job_of, standing_job
-from viewlet.spark.pipeline import Artefacts, Pipeline, Works, cell_type, pipeline_of, published, works
+from viewlet.spark.pipeline import (
+    Artefacts,
+    Pipeline,
+    Works,
+    absent,
+    cell_type,
+    expiries,
+    pipeline_of,
+    published,
+    works,
+)
 from viewlet.spark.process.client import new_run
 from viewlet.spark.process.process import LOOPBACK
 
@@ -62,6 +76,7 @@ def maintain(
     ports: tuple[int, int] | None = None,
     dead_letters: bool = False,
     every_column: bool | None = None,
+    expire: Mapping[str, tuple[str, timedelta]] | None = None,
 ) -> Views:
     """Keep the views of a script fresh over streaming DataFrames, micro-batch by micro-batch, exactly once.
 
@@ -81,8 +96,11 @@ def maintain(
     ``ports`` are the first and the last that cells may listen at, where a firewall is between executors.
     With ``dead_letters``, a row of a stream that is bad by itself (NULL in NOT NULL, a number too large for its column,
     an ``op`` that is none) is put into ``views.dead_letters`` and counted in ``progress``, rather than stop the query.
+    So is a delete of what is not there.
     With ``every_column``, cells store all columns of their streams, not only those that views read: a later script may
     then read others. A restart that does not say goes on as it was.
+    With ``expire={"trades": ("at", timedelta(hours=1))}`` rows of a stream go by themselves when their column says a
+    moment longer ago than that, and late ones do nothing: an eighth of that time later at most, in a micro-batch.
     ``strategy`` and ``dialect`` are those of :func:`viewlet.connect`.
     """
     check_script(script)
@@ -99,6 +117,7 @@ def maintain(
         "ports": ports,
         "dead_letters": dead_letters,
         "every_column": every_column,
+        "expire": expire,
     }
     standing: Standing | None = None if checkpoint is None else on_cluster(spark, partial(standing_job, place))
     before = standing.job if standing else None
@@ -113,6 +132,8 @@ def maintain(
     artefacts = on_cluster(spark, partial(_prepared, place, cut, _running(spark)))
     slots = _slots(pipeline)
     works_ = _works(spark, pipeline, place, slots, artefacts, ports)
+    works_ = replace(works_, absent=absent(pipeline)) if dead_letters else works_
+    works_ = replace(works_, expiries=expiries(pipeline, checked_expiries(expire)))
     runner = Runner(works_, place, retain, _is_planned(spark, pipeline), place, standing.text if standing else "")
     loading = Loading(spark, pipeline, slots, runner, before, job_of(pipeline, artefacts, streams))
     try:
@@ -245,6 +266,7 @@ def _running(spark: SparkSession) -> tuple[str, ...]:
 
 
 def _prepared(checkpoint: str, cut: Callable[[], Pipeline], running: Collection[str]) -> Artefacts:
+    refuse_half_taken_back(Store.of(checkpoint))
     artefacts = published(checkpoint, cut())
     restore_offsets(checkpoint)
     forget_first_try(checkpoint, running)

@@ -15,7 +15,6 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from viewlet.cells.routing import Copy, Grid, Routing
 from viewlet.door import Door
@@ -24,7 +23,7 @@ from viewlet.errors import Error
 from viewlet.schema import Column as Declared
 from viewlet.schema import Relation, Type
 from viewlet.spark.driver.judge import letter, why_not
-from viewlet.spark.driver.types import cell_value, named, spark_type, takes
+from viewlet.spark.driver.types import arrow_schema, cell_value, named, spark_type, takes
 from viewlet.spark.task.feed import DEAD
 
 OP = "op"
@@ -96,7 +95,7 @@ def with_derived(relation: Relation, source: DataFrame) -> DataFrame:
 
 def _through_the_door(relation: Relation, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     door = Door(relation)
-    derived = to_arrow_schema(T.StructType([_field(column) for column in relation.derived]), timezone="UTC")
+    derived = arrow_schema(T.StructType([_field(column) for column in relation.derived]))
     for batch in batches:
         table = door.table(pa.Table.from_batches([batch]))
         for field in derived:

@@ -138,11 +138,12 @@ class Runner:
         before, offsets = self._before(store, batch), digest(noted.encode())
         with ThreadPoolExecutor(1) as meanwhile:
             kept = meanwhile.submit(keep_offsets, self.spark, batch, noted)
-            moment = noted_moment(noted) if self.works.clocks else None
+            moment = noted_moment(noted) if self.works.clocks or self.works.expiries else None
             done = self.run_batch(rows, before, batch, offsets, moment, planned=self.planned)
             kept.result()
         write_letters(store, batch, done.letters)
-        return replace(done.manifest, noted=noted, job=self.job)
+        lag = {"lag_seconds": time.time() - noted_moment(noted) / 10**6}
+        return replace(done.manifest, noted=noted, job=self.job, progress={**done.manifest.progress, **lag})
 
     def run_batch(
         self,
@@ -210,7 +211,8 @@ def turn_of(works: Works, before: Manifest | None, batch: int) -> Turn:
         return Turn(works, batch, None, {}, {})
     seen = before.addresses if before.run == works.run.id else {}  # others' cells do not talk to us
     versions = {name: chain.version for name, chain in before.cells.items()}
-    return Turn(works, batch, (before.batch, before.run), versions, seen)
+    absent = works.absent if batch >= 0 else {}
+    return Turn(works, batch, (before.batch, before.run), versions, seen, absent=absent, counts=batch >= 0)
 
 
 def manifest_after(

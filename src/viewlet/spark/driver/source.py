@@ -23,21 +23,22 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from viewlet.durable.chain import File
 from viewlet.durable.places import absolute
 from viewlet.durable.published import published, published_batches
 from viewlet.durable.store import Store
+from viewlet.durable.taken_back import times_taken_back
 from viewlet.errors import Error
 from viewlet.program.trigger import Result
 from viewlet.spark.driver.cluster import last_committed, on_cluster, state_of
-from viewlet.spark.driver.types import spark_type
+from viewlet.spark.driver.types import arrow_schema, spark_type
 from viewlet.spark.job import known_job
 
 FORMAT = "viewlet"
 TAKEN = "DATA_SOURCE_ALREADY_EXISTS"  # says Spark
 BATCH, WEIGHT = "batch", "weight"
+BACK = "back"  # in offsets of followers
 FIRST = -2  # the batch of static tables: nothing is before it
 FILES_TO_A_TASK = 32  # of changes, which are small
 YES, NO = ("true", "1", "yes"), ("false", "0", "no")
@@ -173,7 +174,7 @@ class RowReader(DataSourceReader):
             files = ((partition.base,) if partition.base else ()) + tuple(partition.changes)
             tables = [_table(store, file.path, [WEIGHT, *names], gone) for file in files]
             rows = repeated(summed(pa.concat_tables(tables)))
-            yield from rows.cast(to_arrow_schema(self._schema, timezone="UTC")).to_batches()
+            yield from rows.cast(arrow_schema(self._schema)).to_batches()
 
 
 def summed(rows: pa.Table) -> pa.Table:
@@ -255,7 +256,7 @@ class _Changes:
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, ChangeFiles):
-            store, target = Store(self._store), to_arrow_schema(self._schema, timezone="UTC")
+            store, target = Store(self._store), arrow_schema(self._schema)
             for batch, path in partition.files:
                 changes = _table(store, path, self._schema.fieldNames(), _gone(self._view, batch))
                 yield from changes.cast(target).to_batches()
@@ -269,13 +270,17 @@ class ChangeReader(_Changes, DataSourceReader):
 
 
 class ChangeStream(_Changes, DataSourceStreamReader):
-    """An offset ``{"batch": b}`` stands before batch b."""
+    """An offset ``{"batch": b}`` stands before batch b. ``back`` says how often batches were taken back by then."""
 
     def initialOffset(self) -> dict[str, int]:
-        return {BATCH: self._first}
+        return self._before(self._first)
 
     def latestOffset(self, *_: object) -> dict[str, int]:
-        return {BATCH: self._end()}
+        return self._before(self._end())
+
+    def _before(self, batch: int) -> dict[str, int]:
+        times = len(times_taken_back(Store(self._store)))
+        return {BATCH: batch, BACK: times} if times else {BATCH: batch}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         if BATCH not in start:
@@ -283,7 +288,18 @@ class ChangeStream(_Changes, DataSourceStreamReader):
                 f"the checkpoint of this follower is of another version of viewlet or of another source ({start}): "
                 f"give it a new one, and say since=… for where it is to go on"
             )
+        self._refuse_taken_back(start)
+        self._refuse_taken_back(end)  # it was planned, and what it feeds may have it
         return self._between(start[BATCH], end[BATCH])
+
+    def _refuse_taken_back(self, offset: dict[str, Any]) -> None:
+        for taken in times_taken_back(Store(self._store))[offset.get(BACK, 0) :]:
+            if offset[BATCH] > taken.to + 1:
+                raise Error(
+                    f"{taken.label} of {self._store} were taken back, and this follower of {self._view} has read batch "
+                    f"{taken.to + 1}: what it feeds holds changes that do not count any more. Empty that, give the "
+                    f"follower a new checkpoint, and begin again"
+                )
 
 
 def _gone(view: str, batch: int) -> str:

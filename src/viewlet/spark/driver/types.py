@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from inspect import signature
 
+import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from viewlet.boundary import A_DAY
 from viewlet.program.limits import unscaled_range
@@ -51,6 +54,13 @@ def spark_type(type_: Type) -> T.DataType:
     if type_.zoned:
         return T.TimestampType()
     return T.DecimalType(type_.precision, type_.scale) if type_.kind == "DECIMAL" else _SPARK_TYPES[type_.kind]
+
+
+def arrow_schema(schema: T.StructType) -> pa.Schema:
+    """Points in time are of UTC: Spark 4.1 takes that for granted, later ones want to be told."""
+    if "timezone" in signature(to_arrow_schema).parameters:
+        return to_arrow_schema(schema, timezone="UTC")
+    return to_arrow_schema(schema)
 
 
 def named(column: str) -> Column:

@@ -168,7 +168,11 @@ class _Listener(StreamingQueryListener):
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         if str(event.progress.id) == str(self._views.query.id):
             same = [p for p in self._views.progress if p["batch"] == event.progress.batchId]
-            spark = {"input_rows": event.progress.numInputRows, "durations": dict(event.progress.durationMs)}
+            spark = {
+                "input_rows": event.progress.numInputRows,
+                "durations": dict(event.progress.durationMs),
+                "behind": {s.description: dict(s.metrics or {}) for s in event.progress.sources},
+            }
             self._callback({**(same[-1] if same else {BATCH: event.progress.batchId}), **spark})
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:

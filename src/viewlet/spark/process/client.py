@@ -88,7 +88,8 @@ def _known(ticket: Ticket) -> Address:
 
 def _request(ticket: Ticket, chain: Chain | None = None) -> Json:
     attempt = secrets.token_hex(8)
-    request = Request(ticket.batch, attempt, ticket.version, chain, ticket.publish, ticket.splits)
+    named = (ticket.publish, ticket.splits, ticket.absent, ticket.bounds)
+    request = Request(ticket.batch, attempt, ticket.version, chain, *named)
     return {"do": "apply", "cell": ticket.cell, "request": request.to_json()}
 
 

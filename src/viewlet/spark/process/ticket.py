@@ -75,6 +75,8 @@ class Ticket:
 
     ``chain`` looks up what leads to the version. Only a cell that is at another one needs it. ``publish`` names the
     results whose changes and bases this cell writes: all that it watches, but for those that another cell finishes.
+    ``absent`` has the relations whose deletes of what is not there become letters, and as what this cell tells of them.
+    ``bounds`` has those with rows that expire: the column, and before which moment they do.
     """
 
     run: Run
@@ -86,6 +88,8 @@ class Ticket:
     address: Address | None = None
     publish: tuple[str, ...] = ()
     splits: tuple[Split, ...] = ()
+    absent: Mapping[str, str] = field(default_factory=dict)
+    bounds: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,8 @@ class Request:
     chain: Chain | None
     publish: tuple[str, ...]
     splits: tuple[Split, ...]
+    absent: Mapping[str, str] = field(default_factory=dict)
+    bounds: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
     def to_json(self) -> Json:
         return {
@@ -111,6 +117,8 @@ class Request:
             "chain": None if self.chain is None else self.chain.to_json(),
             "publish": list(self.publish),
             "splits": [split.to_json() for split in self.splits],
+            "absent": dict(self.absent),
+            "bounds": {name: list(bound) for name, bound in self.bounds.items()},
         }
 
     @staticmethod
@@ -118,7 +126,9 @@ class Request:
         splits = tuple(map(Split.from_json, data["splits"]))
         chain = None if data["chain"] is None else Chain.from_json(data["chain"])
         version = Version(*data["version"])
-        return Request(data["batch"], data["attempt"], version, chain, tuple(data["publish"]), splits)
+        publish, absent = tuple(data["publish"]), data["absent"]
+        bounds = {name: (column, moment) for name, (column, moment) in data["bounds"].items()}
+        return Request(data["batch"], data["attempt"], version, chain, publish, splits, absent, bounds)
 
     def is_again(self, other: Request) -> bool:
         """The same batch from the same start, for every caller."""
@@ -157,6 +167,7 @@ class Answer:
     merged: Log | None = None
     parts: tuple[Part, ...] = ()
     home: str = ""
+    letters: tuple[str, ...] = ()  # of deletes that it left out
 
     def to_json(self) -> Json:
         """All but the parts."""
@@ -169,4 +180,5 @@ class Answer:
         snapshot = None if data["snapshot"] is None else Snapshot.from_json(data["snapshot"])
         merged = None if data["merged"] is None else Log.from_json(data["merged"])
         log, address = Log.from_json(data["log"]), Address.from_json(data["address"])
-        return Answer(**data | {"log": log, "address": address, "snapshot": snapshot, "merged": merged, "parts": ()})
+        lists = {"parts": (), "letters": tuple(data["letters"])}
+        return Answer(**data | {"log": log, "address": address, "snapshot": snapshot, "merged": merged, **lists})

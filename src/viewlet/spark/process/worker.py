@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ from viewlet.durable.chain import START, Chain, Log, Snapshot, Version
 from viewlet.durable.store import Store, digest
 from viewlet.errors import CorruptError
 from viewlet.spark.process.cell import Cell
-from viewlet.spark.process.events import INSTEAD, log_parts, log_segments, stream
+from viewlet.spark.process.events import log_parts, log_segments, stream
 from viewlet.spark.process.merging import fork_merging, to_merge
 from viewlet.spark.process.partition import split
 from viewlet.spark.process.process import Process, home_of
@@ -36,6 +36,7 @@ from viewlet.spark.process.snapshot import (
     is_outgrown,
     write_parquet,
 )
+from viewlet.spark.process.taking import Bound, take
 from viewlet.spark.process.ticket import Answer, Part, Request, Split
 
 
@@ -48,6 +49,7 @@ class CellProcess:
         self._version: Version | None = START  # None: the cell failed in the middle of something
         self._chain = Chain()  # leads to the version, while there is one
         self._last: tuple[Request, Answer] | None = None
+        self._bounds: Mapping[str, Bound] = {}  # of rows that it let go last
         self._held: tuple[int, dict[str, pa.Buffer]] = START.batch, {}
         self._making: Making | None = None
         self._stopped = False
@@ -132,11 +134,20 @@ class CellProcess:
             self._reload(request.chain)
         self._version, self._last = None, None  # until all is written
         begun = time.perf_counter()
-        rows = _feed(self._cell, log, request.batch, "the request")
+        taken = take(
+            self._cell,
+            log,
+            request.batch,
+            "the request",
+            request.absent,
+            request.bounds,
+            swept=request.bounds == self._bounds,
+        )
+        self._bounds = request.bounds
         changes, partials = self._cell.changes(), self._cell.partials()
         engine_seconds = time.perf_counter() - begun
         published = {view: changes[view] for view in request.publish if view in changes}
-        written = self._write(request, log, published, rows, engine_seconds)
+        written = self._write(request, taken.log(log, request.batch), published, taken.rows, engine_seconds)
         snapshot, merged = self._finished()
         self._chain, self._version = self._chain.followed(written, snapshot, merged), written.version
         return Answer(
@@ -144,7 +155,7 @@ class CellProcess:
             batch=request.batch,
             log=written,
             snapshot=snapshot,
-            rows=rows,
+            rows=taken.rows,
             engine_seconds=engine_seconds,
             seconds=time.perf_counter() - started,
             reloaded=reloaded,
@@ -155,6 +166,7 @@ class CellProcess:
             merged=merged,
             parts=tuple(part for split_ in request.splits for part in _parts(split_, partials)),
             home=self._home,
+            letters=tuple(taken.letters),
         )
 
     def _write(
@@ -192,7 +204,7 @@ class CellProcess:
 
     def _reload(self, chain: Chain) -> None:
         """From the newest snapshot that is whole, or from the first log where no log has been given up yet."""
-        self._version, self._last = None, None
+        self._version, self._last, self._bounds = None, None, {}
         starts: list[Snapshot | None] = list(reversed(chain.snapshots))
         reasons = []
         for start in starts if len(starts) > 1 else [*starts, None]:
@@ -211,7 +223,7 @@ class CellProcess:
         if start is not None:
             self._load(start)
         for log in chain.after(start):
-            _feed(self._cell, self._store.checked(log.file), log.batch, log.file.path)
+            take(self._cell, self._store.checked(log.file), log.batch, log.file.path)
         if chain.version != START:  # what a cell told before, it does not tell again
             self._cell.changes()
             self._cell.partials()
@@ -226,19 +238,7 @@ class CellProcess:
                 raise
             say(f"cell {self._name}: {error}; it is made again of its rows")
             self._cell = self._fresh()
-            _feed(self._cell, self._store.checked(start.rows), start.version.batch, start.rows.path)
-
-
-def _feed(cell: Cell, log: pa.Buffer, batch: int, where: str) -> int:
-    rows = 0
-    for segment in log_segments(log, batch, where):
-        for given in segment.batches():
-            if segment.times == INSTEAD:
-                cell.tick(segment.relation, given)
-            else:
-                cell.apply(segment.relation, segment.times, given)
-                rows += given.num_rows
-    return rows
+            take(self._cell, self._store.checked(start.rows), start.version.batch, start.rows.path)
 
 
 def _numbered(changed: pa.RecordBatch, batch: int) -> pa.Buffer:

@@ -2,8 +2,8 @@
 
 ``views.changes("v").writeStream.foreachBatch(parquet("…")).option("checkpointLocation", "…").start()`` keeps v as files
 that :func:`read_view` reads, and with ``foreachBatch(postgres("postgresql://…", "v", key=("a",)))`` it is a table;
-``jdbc`` does so for other databases, and ``kafka`` for topics. Each change counts exactly once, however often Spark
-repeats a micro-batch.
+``jdbc`` does so for other databases, ``delta`` and ``iceberg`` for tables of a lake, and ``kafka`` for topics. Each
+change counts exactly once, however often Spark repeats a micro-batch.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from pyspark.sql import DataFrame
 from viewlet.durable.places import absolute
 from viewlet.errors import Error
 from viewlet.spark.sinks.jdbc import Jdbc
+from viewlet.spark.sinks.lake import Delta, Iceberg, Lake
 from viewlet.spark.sinks.merge_on_read import MergeOnRead, read_view
 from viewlet.spark.sinks.topic import Topic
 
 Sink = Callable[[DataFrame, int], None]
 
-__all__ = ["Sink", "jdbc", "kafka", "parquet", "postgres", "read_view"]
+__all__ = ["Sink", "delta", "iceberg", "jdbc", "kafka", "parquet", "postgres", "read_view"]
 
 
 def parquet(path: str, compact_every: int = 50) -> Sink:
@@ -59,6 +60,26 @@ def jdbc(url: str, table: str, key: Sequence[str], options: Mapping[str, str] | 
     driver's jar must be in Spark (``--jars``).
     """
     return Jdbc(url, table, _columns(key), dict(options or {}))
+
+
+def delta(table: str, key: Sequence[str]) -> Sink:
+    """Keep a view as a table of Delta Lake, one MERGE and one version of the table for each micro-batch.
+
+    ``table`` is its name, or its path. ``key`` names columns that tell the view's rows apart. The table is made if it
+    is not there. Each version says in its commit which micro-batch it has. Spark needs Delta's package, its extension
+    and its catalog.
+    """
+    return Lake(Delta(), table, _columns(key))
+
+
+def iceberg(table: str, key: Sequence[str]) -> Sink:
+    """Keep a view as a table of Iceberg's, one MERGE and one snapshot for each micro-batch.
+
+    ``table`` is its name in a catalog of Iceberg's: ``lake.db.revenue``. ``key`` names columns that tell the view's
+    rows apart. The table is made if it is not there. Each snapshot says in its summary which micro-batch it has. Spark
+    needs Iceberg's package, its extensions and a catalog.
+    """
+    return Lake(Iceberg(), table, _columns(key))
 
 
 def kafka(servers: str, topic: str, key: Sequence[str], options: Mapping[str, str] | None = None) -> Sink:

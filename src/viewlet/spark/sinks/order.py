@@ -28,7 +28,7 @@ def is_held(sink: str, held: Held | None, micro_batch: int, changes: DataFrame) 
     """
     if micro_batch == (held.micro_batch + 1 if held else 0):
         return False
-    if held and micro_batch == held.micro_batch and _last_batch(changes) == held.last_batch:
+    if held and micro_batch == held.micro_batch and last_batch(changes) == held.last_batch:
         return True
     state = f"holds micro-batches up to {held.micro_batch}" if held else "is new"
     raise Error(
@@ -37,7 +37,8 @@ def is_held(sink: str, held: Held | None, micro_batch: int, changes: DataFrame) 
     )
 
 
-def _last_batch(changes: DataFrame) -> int | None:
+def last_batch(changes: DataFrame) -> int | None:
+    """Of the view, among a micro-batch's changes."""
     row = changes.agg(F.max(BATCH)).first()
     batch: int | None = row[0] if row else None
     return batch

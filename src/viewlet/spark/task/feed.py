@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial, reduce
 from itertools import chain, islice, product
 from threading import Lock
@@ -26,7 +26,7 @@ from viewlet.durable.manifest import read_manifest
 from viewlet.durable.store import Store
 from viewlet.errors import CorruptError, DataError, OutOfRangeError
 from viewlet.schema import CLOCK
-from viewlet.spark.pipeline import Arrival, Works
+from viewlet.spark.pipeline import Absent, Arrival, Works
 from viewlet.spark.process.client import (
     Answer,
     Artefact,
@@ -83,6 +83,8 @@ class Turn:
     versions: Mapping[str, Version]
     addresses: Mapping[str, Address]
     moment: int | None = None  # what now() is, in microseconds; None where no view asks
+    absent: Mapping[str, Absent] = field(default_factory=dict)  # whose deletes of what is not there are letters
+    counts: bool = False  # a batch of the stream, not of what was before it
 
     def to_text(self) -> str:
         """For who hands rows over: the batch, and where the cells are."""
@@ -106,7 +108,16 @@ class Turn:
 
     def ticket(self, cell: int) -> Ticket:
         works, name = self.works, cell_name(cell)
-        return self._ticket(name, works.cell, works.local, works.splits)
+        told = {copy: absent.of if cell in absent.cells else "" for copy, absent in self.absent.items()}
+        ticket = self._ticket(name, works.cell, works.local, works.splits)
+        return replace(ticket, absent=told, bounds=self.bounds)
+
+    @property
+    def bounds(self) -> dict[str, tuple[str, int]]:
+        """By copy, the rows that are gone: those whose column says a moment before this."""
+        if self.moment is None or not self.counts:
+            return {}
+        return {copy: (expiry.column, expiry.bound(self.moment)) for copy, expiry in self.works.expiries.items()}
 
     def merge_ticket(self, cell: int) -> Ticket:
         works, name = self.works, merge_name(cell)
@@ -220,7 +231,7 @@ def _held(turn: Turn, cell: int, rows: Iterable[Rows]) -> Message:
 def hand_over_ticks(turn: Turn) -> list[Message]:
     """Each cell that has a clock the moment, rows or not."""
     ticks = {cell: list(turn.ticks(cell)) for cell in range(turn.works.cells)}
-    return _at_once(partial(_held, turn), {cell: rows for cell, rows in ticks.items() if rows})
+    return _at_once(partial(_held, turn), {cell: rows for cell, rows in ticks.items() if rows or turn.bounds})
 
 
 def apply_handed_over(turn: Turn, messages: Iterable[Message]) -> list[Message]:
@@ -281,7 +292,9 @@ def _asked(turn: Turn, cell: int, ask: Callable[[Ticket], Answer]) -> list[Messa
         return [_refused(cell, error)]
     opens = [Message(cell, OPEN, "", b"")] if opened and cell < turn.works.merge_cells else []
     partials = [Message(part.part, PARTIAL, _label(part.view, answer), part.data) for part in answer.parts]
-    return [_answered(cell, answer, {"sent_to": sorted({part.part for part in answer.parts})}), *opens, *partials]
+    letters = list(_told(list(answer.letters)))
+    sent = {"sent_to": sorted({part.part for part in answer.parts})}
+    return [_answered(cell, replace(answer, letters=()), sent), *opens, *partials, *letters]
 
 
 def _label(view: str, answer: Answer) -> str:
