@@ -1,5 +1,6 @@
 // Ordered trees against a naive reference, an array in order, and their inner state against its own rules.
 #include "check_tree.hpp"
+#include "terms.hpp"
 
 using namespace viewlet;
 
@@ -209,6 +210,38 @@ struct Trial {
         check_between(Everything{}, to);
     }
 
+    // Conditions of differences, by a guess that is right, nearly right, or wrong. (No such order has a NaN.)
+    template <Side side>
+    void check_solved() {
+        constexpr bool up = Beside<double, side>::UP;
+        double by = random.below(9) ? double(random.below(60)) * 0.37 - 9 : __DBL_MAX__;
+        double limit = random.below(4) ? double(random.below(40)) / 3 : 1e300;
+        bool strict = random.below(2), above = random.below(2), rising = up == above;
+        auto holds = [=](double key, Faults& faults) {
+            if (key != key) return up;
+            Real term = rising ? difference(key, by) : difference(by, key);
+            if (is_finite(key) && !is_finite(term.hi)) faults.overflow(5);
+            if (above) return strict ? less(Real(limit), term) : !less(term, Real(limit));
+            return strict ? less(term, Real(limit)) : !less(Real(limit), term);
+        };
+        Faults faults;
+        double guess = rising ? by + limit : by - limit;
+        i64 off[] = {0, 0, 1, -1, 3, -3, 1000000, -1000000};
+        auto bound = solved<side>(faults, random.below(9) ? behind(guess, off[random.below(8)]) : off[0] / 0.0, holds);
+        for (u32 i = 0; i < size; ++i) {
+            Faults none;
+            CHECK(bound(items[i].key) == holds(items[i].key, none));
+        }
+        CHECK(!bound.is_known ||
+              (by < 1e300 && __builtin_fabs(guess - bound.bound.value) <= 1e-13 * (1 + greater(guess, -guess))));
+        solved_once |= bound.is_known && size > 20;
+        if constexpr (up)
+            check_between(bound, Everything{});
+        else
+            check_between(Everything{}, bound);
+    }
+    static inline bool solved_once{};
+
     template <u32 lane, bool after, class Holds>
     void check_runs(const Holds& holds) {
         using T = typename Tree::template Value<lane>;
@@ -263,6 +296,7 @@ struct Trial {
             check_bounds<Side::ABOVE, Side::BELOW>();
             check_bounds<Side::FROM, Side::UP_TO>();
         }
+        if constexpr (__is_same(Key, double)) check_solved<Side::FROM>(), check_solved<Side::BELOW>();
         check_thresholds<0, i128>();
         check_thresholds<1, i128>();
         check_thresholds<2, Real>();
@@ -398,7 +432,36 @@ void check_wide() {
         }
 }
 
+// A condition that some key makes overflow is asked of the keys, and says so.
+static void overflows_are_met(double factor, double large, bool is_known) {
+    using Ordered = Tree<double, Lane<i64>>;
+    Texts texts;
+    Ordered::Nodes nodes;
+    Ordered tree{nodes};
+    auto counted = [&](bool overflows) {
+        Faults faults;
+        auto bound = solved<Side::FROM>(faults, 5 / factor, [=](double key, Faults& met) {
+            Real term = product(key, factor);
+            if (!is_finite(term.hi)) met.overflow(5);
+            return less(Real(5), term);
+        });
+        i128 count = 0;
+        CHECK(bound.is_known == is_known && !faults.any);
+        tree.sum<0>(faults, 7, bound, Everything{}, count);
+        CHECK(faults.any == overflows);
+        return i64(count);
+    };
+    tree.set(texts, 5.5 / factor, 1, 1), tree.set(texts, 4.5 / factor, 2, 1);
+    CHECK(counted(false) == 1);
+    tree.set(texts, large, 3, 1);
+    CHECK(counted(true) == 2);
+    tree.erase(texts, large, 3);
+    CHECK(counted(false) == 1);
+}
+
 int main() {
+    overflows_are_met(2, 1.7e308, true);
+    overflows_are_met(1e10, 1e299, false);
     check_wide<Side::ABOVE>(), check_wide<Side::FROM>(), check_wide<Side::BELOW>(), check_wide<Side::UP_TO>();
     against_reference<i64>();
     against_reference<i128>();
@@ -407,5 +470,6 @@ int main() {
     for (u32 order = 0; order < 3; ++order) grows_and_shrinks(order, SMALL ? 20'000 : 100'000);
     churns(SMALL ? 100'000 : 1'000'000);
     sums_are_exact();
+    CHECK(Trial<double>::solved_once);
     printf("trees: ok\n");
 }

@@ -18,7 +18,7 @@ from viewlet.engines.native.emit.reads import Reads
 from viewlet.engines.native.emit.totals import Totals
 from viewlet.engines.native.emit.values import Cpp, Scope, tree_key, type_of
 from viewlet.loops.names import renamed, renamed_order
-from viewlet.loops.steps import Block, Cut, EachSlice, Extremum, InRun, Loop, RangeSum, Runs, Step
+from viewlet.loops.steps import Block, Cut, EachSlice, Extremum, InRun, Loop, Order, RangeSum, Runs, Step
 from viewlet.program.kinds import key_kind
 
 
@@ -81,9 +81,17 @@ class OrderedReads:
         tree = self.tree(read, scope, at_hand)
         wanted, into = ", ".join(map(str, totals)), ", ".join(t.text for t in totals.values())
         with self.given(tree):
-            for up, down in self.ranges.bounds(first.order, read.order, read.by, scope):
+            for bounds in self.bounds(first.order, read, scope):
                 # the word template: the tree may hang on the entry that a generic lambda is given
-                out.add(f"{tree.member}template sum<{wanted}>(faults, {terms.view}, {up}, {down}, {into});")
+                sum_ = f"template sum{'_both' if len(bounds) > 2 else ''}<{wanted}>"
+                out.add(f"{tree.member}{sum_}(faults, {terms.view}, {', '.join(bounds)}, {into});")
+
+    def bounds(self, order: Order, read: Read, scope: Scope) -> Iterator[tuple[str, ...]]:
+        """Of each range; two that are not about runs are added up together."""
+        bounds = self.ranges.bounds(order, read.order, read.by, scope)
+        if len(order.ranges) == 2 and all(isinstance(cut, Cut) for cuts in order.ranges for cut in cuts):
+            yield (*next(bounds), *next(bounds))
+        yield from bounds
 
     # -- runs ----------------------------------------------------------------------------------------------------------
 

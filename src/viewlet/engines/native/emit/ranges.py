@@ -14,20 +14,25 @@ from viewlet.engines.native.emit.layout import Field, OrderLayout
 from viewlet.engines.native.emit.values import Cpp, Scope, tree_key, type_of, width
 from viewlet.loops.monotone import keeps_order
 from viewlet.loops.steps import Cut, InRun, Order
-from viewlet.program.kinds import COUNT_BITS, DOUBLE, Exact, Kind
+from viewlet.program.kinds import COUNT_BITS, DOUBLE, REAL, Exact, Inexact, Kind
 
 # How a key stands to a value, by the operator between them; the opposite; and which of them hold from some key on.
 SIDES = {">": "ABOVE", ">=": "FROM", "<": "BELOW", "<=": "UP_TO"}
 MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
+INVERSE = {"+": "-", "-": "+", "*": "/", "/": "*"}
 OPPOSITE = {"ABOVE": "UP_TO", "FROM": "BELOW", "BELOW": "FROM", "UP_TO": "ABOVE"}
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """On a key: C++ that says whether it holds. ``bound``: the side of a value that is all it says, and that in C++."""
+    """On a key: C++ that says whether it holds. ``bound``: the side of a value that is all it says, and that in C++.
+
+    ``change``: about where it changes, a double.
+    """
 
     text: str
     bound: tuple[str, str] | None
+    change: str | None = None
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,7 @@ class Ranges:
                         (down if cut.up else up).append(ended)
                     else:
                         (up if cut.up else down).append(self.condition(cut, order.key, inside))
-                yield _predicate(key, tree_key(by.kind), up), _predicate(key, tree_key(by.kind), down)
+                yield _predicate(key, tree_key(by.kind), up, "FROM"), _predicate(key, tree_key(by.kind), down, "BELOW")
 
     def note_odd_keys(self, cut: Cut | InRun, key: str, order: OrderLayout, scope: Scope) -> None:
         """An order that is searched by what infinite keys or NaN would break takes none."""
@@ -82,13 +87,45 @@ class Ranges:
         left, scope = self.fixed(cut.compare.left, cut.plain, key, scope)
         right, scope = self.fixed(cut.compare.right, cut.plain, key, scope)
         cut = replace(cut, compare=Compare(cut.compare.op, left, right))
-        return Condition(self.holds(cut, scope), self.beside(cut.compare, cut.plain, cut.holds, key, scope))
+        bound = self.beside(cut.compare, cut.plain, cut.holds, key, scope)
+        return Condition(self.holds(cut, scope), bound, self.change(cut.compare, key, scope))
+
+    def change(self, compare: Compare, key: str, scope: Scope) -> str | None:
+        """Where both sides are equal, if sums, products and quotients of doubles lead from one side to a key in it."""
+        term, other = compare.left, self.double(compare.right, scope)
+        if key not in free(term):
+            term, other = compare.right, self.double(compare.left, scope)
+        if key in free(compare.left) & free(compare.right) or scope[key].kind != DOUBLE:
+            return None
+        while other is not None and term != Var(key):
+            match term:
+                case Op(name, (inner, by)) if name in INVERSE and key not in free(by):
+                    term, other = inner, _joined(other, INVERSE[name], self.double(by, scope))
+                case Op("+" | "*" as name, (by, inner)) if key not in free(by):
+                    term, other = inner, _joined(other, INVERSE[name], self.double(by, scope))
+                case Op("-", (by, inner)) if key not in free(by):
+                    term, other = inner, _joined(self.double(by, scope), "-", other)
+                case _:
+                    return None
+        return other
+
+    def double(self, term: Term, scope: Scope) -> str | None:
+        """About what a term is."""
+        if isinstance(term, Op):
+            if term.name not in INVERSE or len(term.args) != 2:
+                return None
+            return _joined(self.double(term.args[0], scope), term.name, self.double(term.args[1], scope))
+        value = self.context.terms.term(term, scope, True)
+        if value.optional or not isinstance(value.kind, (Exact, Inexact)):
+            return None
+        return self.context.terms.to(value, REAL).text + ".hi"
 
     def fixed(self, term: Term, plain: bool, key: str, scope: Scope) -> tuple[Term, Scope]:
         """What keys are compared with is computed once."""
         if not isinstance(term, Op) or key in free(term) or not free(term):
             return term, scope
-        value, name = self.context.terms.term(term, scope, plain), self.context.fresh("limit_of_keys")
+        terms, name = self.context.terms, self.context.fresh("limit_of_keys")
+        value = terms.bounded(terms.term(term, scope, plain))
         self.context.out.add(f"const {value.type} {name} = {value.text};")
         return Var(f"${name}"), {**scope, f"${name}": Cpp(name, value.kind, value.optional)}
 
@@ -112,14 +149,23 @@ class Ranges:
         return None
 
 
-def _predicate(name: str, type_: str, conditions: list[Condition]) -> str:
-    """Of what is compared alike, the narrower bound decides."""
+def _predicate(name: str, type_: str, conditions: list[Condition], side: str) -> str:
+    """Of what is compared alike, the narrower bound decides; ``side``: of the place where all of it begins or ends."""
     if not conditions:
         return "Everything{}"
     bounds = [c.bound for c in conditions if c.bound is not None]
     if len(bounds) == len(conditions) and len({side for side, _ in bounds}) == 1:
         return reduce(lambda a, b: f"both({a}, {b})", (text for _, text in bounds))
-    return f"[&]({type_} {name}) {{ return {' && '.join(c.text for c in conditions)}; }}"
+    holds = " && ".join(c.text for c in conditions)
+    changes = [c.change for c in conditions if c.change is not None]
+    if len(changes) < len(conditions):
+        return f"[&]({type_} {name}) {{ return {holds}; }}"
+    narrower = reduce(lambda a, b: f"{'greater' if side == 'FROM' else 'lesser'}({a}, {b})", changes)
+    return f"solved<Side::{side}>(faults, {narrower}, [&]({type_} {name}, Faults& faults) {{ return {holds}; }})"
+
+
+def _joined(left: str | None, op: str, right: str | None) -> str | None:
+    return None if left is None or right is None else f"({left} {op} {right})"
 
 
 def _same_type(key: Kind, value: Kind) -> bool:

@@ -63,6 +63,28 @@ private:
     }
 };
 
+// Goes along a running sum and notes where it meets the condition.
+template <class Key, class Total, class Holds>
+struct RunWalk {
+    Total total;
+    const Holds& holds;
+    RunList<Key>& out;
+    Run<Key> run{};
+    bool holding{holds(total.value())};
+
+    void pass(Key key) {
+        if (holds(total.value()) == holding) return;
+        if (holding)
+            run.outside = key, run.has_outside = true, out.push(run), run = {};
+        else
+            run.inside = key, run.has_inside = true;
+        holding = !holding;
+    }
+    void finish() {
+        if (holding) out.push(run);
+    }
+};
+
 // -- bounds that compare keys with a value
 
 enum class Side : u8 { ABOVE, FROM, BELOW, UP_TO };  // keys > value, >= value; < value, <= value
@@ -99,6 +121,71 @@ VIEWLET_INLINE Beside<i64, side> beside(i128 value) {
     return {0, all, !all};
 }
 
+// -- bounds that ask a condition of doubles, as a.price - b.price > 10
+
+// Beyond these a term of a key may not be finite.
+inline constexpr double VAST = 1e300;
+template <class Key>
+constexpr bool is_vast(Key key) {
+    if constexpr (__is_same(Key, double)) return !(__builtin_fabs(key) < VAST);
+    return false;
+}
+
+constexpr double greater(double a, double b) { return a > b ? a : b; }
+constexpr double lesser(double a, double b) { return a < b ? a : b; }
+
+// The double that is so many places behind another one in their order.
+inline double behind(double value, i64 places) {
+    constexpr u64 sign = u64(1) << 63;
+    u64 bits;
+    memcpy(&bits, &value, sizeof bits);
+    u64 ordered = (bits & sign ? sign - (bits & ~sign) : sign + bits) + u64(places);
+    bits = ordered < sign ? sign | (sign - ordered) : ordered - sign;
+    memcpy(&value, &bits, sizeof bits);
+    return value;
+}
+
+// Where the condition changes was guessed, and it was asked on both sides: keys are then only compared with that place.
+// It is asked of each key where the guess was wrong, where it cannot be computed for keys up to VAST, or where a tree
+// has a key beyond that.
+template <Side side, class Holds>
+struct Solved {
+    static constexpr u32 STEPS = 4;  // how many doubles a guess may be off
+
+    const Holds holds;
+    Faults& faults;
+    Beside<double, side> bound{};
+    mutable bool is_known{};
+
+    Solved(Faults& faults, double guess, const Holds& holds) : holds(holds), faults(faults) {
+        Faults met;
+        auto is_after = [&](double key) { return holds(key, met) == Beside<double, side>::UP; };
+        bool ends_before = is_after(guess);
+        bound.value = ends_before ? guess : behind(guess, 1);
+        for (u32 step = 0; step < STEPS && !is_known; ++step) {
+            double next = ends_before ? behind(bound.value, -1) : bound.value;
+            is_known = is_after(next) != ends_before;
+            if (!is_known) bound.value = behind(bound.value, ends_before ? -1 : 1);
+        }
+        holds(-VAST, met), holds(VAST, met);
+        is_known &= !met.any && !is_vast(bound.value);
+    }
+
+    VIEWLET_INLINE bool asked(double key) const { return holds(key, faults); }
+    VIEWLET_INLINE bool operator()(double key) const { return is_known ? bound(key) : asked(key); }
+};
+template <Side side, class Holds>
+VIEWLET_INLINE Solved<side, Holds> solved(Faults& faults, double guess, const Holds& holds) {
+    return {faults, guess, holds};
+}
+
+template <class Bound>
+VIEWLET_INLINE void ask_each(const Bound&) {}
+template <Side side, class Holds>
+VIEWLET_INLINE void ask_each(const Solved<side, Holds>& bound) {
+    bound.is_known = false;
+}
+
 // -- search: how many keys of a node lie before a bound
 
 // The keys that are < value, or <= value.
@@ -127,6 +214,25 @@ VIEWLET_INLINE const Down& up_to(const Down& down) {
 template <class Key, Side side>
 VIEWLET_INLINE auto up_to(const Beside<Key, side>& down) {
     return Before<Key, side == Side::UP_TO>{down.value, down.is_shut, down.is_open};
+}
+
+// Of two conditions the one to ask.
+template <class Known, class Asked>
+struct Either {
+    bool is_known;
+    Known known;
+    Asked asked;
+};
+template <class Known, class Asked>
+Either(bool, Known, Asked) -> Either<Known, Asked>;
+
+template <class Key, Side side, class Holds>
+VIEWLET_INLINE auto before(const Solved<side, Holds>& up) {
+    return Either{up.is_known, before<Key>(up.bound), [&up](Key key) { return !up.asked(key); }};
+}
+template <class Key, Side side, class Holds>
+VIEWLET_INLINE auto up_to(const Solved<side, Holds>& down) {
+    return Either{down.is_known, up_to<Key>(down.bound), [&down](Key key) { return down.asked(key); }};
 }
 
 // The keys that do not come after one, or come before it.
@@ -198,5 +304,14 @@ VIEWLET_INLINE u32 count_entries(const Node* leaf, const Key* keys, const Before
     return u32(__builtin_popcount(bits_before(leaf, keys, bound, leaf->room <= 8)));
 }
 #endif
+
+template <class Key, class Known, class Asked>
+VIEWLET_INLINE u32 count_children(const Node* node, const Key* keys, const Either<Known, Asked>& holds) {
+    return holds.is_known ? count_children(node, keys, holds.known) : count_children(node, keys, holds.asked);
+}
+template <class Key, class Known, class Asked>
+VIEWLET_INLINE u32 count_entries(const Node* leaf, const Key* keys, const Either<Known, Asked>& holds) {
+    return holds.is_known ? count_entries(leaf, keys, holds.known) : count_entries(leaf, keys, holds.asked);
+}
 
 }  // namespace viewlet

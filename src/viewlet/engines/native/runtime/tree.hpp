@@ -50,6 +50,7 @@ struct Tree {
         change(Order{}, path, typename Lanes::Value{}...);
         Node* leaf = path.nodes[0];
         shape.close(leaf, path.places[0]);
+        vast -= is_vast(key);
         if (path.places[0] == leaf->used) pad(leaf);
         if (path.places[0] == 0) name_least(path);
         if (unlikely(TreeShape::is_sparse(leaf))) shape.mend(path);
@@ -59,6 +60,7 @@ struct Tree {
     template <u32... lanes, class Up, class Down, class... Into>
     VIEWLET_INLINE void sum(Faults& faults, u32 view, const Up& up, const Down& down, Into&... into) {
         if (!shape.root) return;
+        if (unlikely(has_vast())) ask_each(up), ask_each(down);
         if (unlikely((wild[lanes] || ...))) {
             (walk_sum<lanes>(faults, view, up, down, into), ...);
             return;
@@ -68,17 +70,32 @@ struct Tree {
         (add_to(faults, view, into, static_cast<SumOf<lanes>&>(totals).value()), ...);
     }
 
+    // The same of two ranges.
+    template <u32... lanes, class Up, class Down, class OtherUp, class OtherDown, class... Into>
+    VIEWLET_INLINE void sum_both(Faults& faults, u32 view, const Up& up, const Down& down, const OtherUp& other_up,
+                                 const OtherDown& other_down, Into&... into) {
+        if (!shape.root) return;
+        if (unlikely(has_vast() || (wild[lanes] || ...))) {
+            sum<lanes...>(faults, view, up, down, into...);
+            return sum<lanes...>(faults, view, other_up, other_down, into...);
+        }
+        Sums<lanes...> totals;
+        add_between(totals, up, down);
+        add_between(totals, other_up, other_down);
+        (add_to(faults, view, into, static_cast<SumOf<lanes>&>(totals).value()), ...);
+    }
+
     // Appends the runs in which the lane's running sum, from the left or (`after`) from the right, meets a condition
     // that is monotone in it.
     template <u32 lane, bool after, class Holds>
     void runs(Faults& faults, u32 view, const Holds& holds, RunList<Key>& out) {
         static_assert(after ? LaneAt<lane>::AFTER : LaneAt<lane>::BEFORE);
         if (unlikely(shape.root && wild[lane])) {
-            Walk<Checked<Value<lane>>, Holds> walk{{faults, view}, holds, out};
+            RunWalk<Key, Checked<Value<lane>>, Holds> walk{{faults, view}, holds, out};
             walk_all<lane, after>(shape.root, walk);
             walk.finish();
         } else if (unlikely(shape.root && negatives[lane])) {
-            Walk<Total<Value<lane>>, Holds> walk{{}, holds, out};
+            RunWalk<Key, Total<Value<lane>>, Holds> walk{{}, holds, out};
             walk_changes<lane, after>(shape.root, walk);
             walk.finish();
         } else {
@@ -104,6 +121,7 @@ struct Tree {
     template <class Up, class Down>
     Range<Down> range(const Up& up, const Down& down) const {
         if (!shape.root) return {nullptr, 0, down};
+        if (unlikely(has_vast())) ask_each(up), ask_each(down);
         Node* node = shape.root;
         while (node->level) node = children(node)[is_bound<Up> ? last_not(node, up) : 0];
         u32 place = is_bound<Up> ? first_of(node, up) : 0;
@@ -132,6 +150,8 @@ private:
     TreeShape shape;
     u32 wild[LANES]{};       // by lane: how many values are
     u32 negatives[LANES]{};  // by lane, if its running sums matter
+    u32 vast{};              // keys, of doubles
+    bool has_vast() const { return __is_same(Key, double) && vast; }
 
     // -- columns
 
@@ -233,6 +253,7 @@ private:
         u32 place = path.places[0];
         shape.open(leaf, place);
         keys(leaf)[place] = key, ids(leaf)[place] = id;
+        vast += is_vast(key);
         clear(Order{}, leaf, place);
         if (place + 1u == leaf->used) pad(leaf);
     }
@@ -407,27 +428,6 @@ private:
     }
 
     // -- running sums
-
-    template <class Total, class Holds>
-    struct Walk {
-        Total total;
-        const Holds& holds;
-        RunList<Key>& out;
-        Run<Key> run{};
-        bool holding{holds(total.value())};
-
-        void pass(Key key) {
-            if (holds(total.value()) == holding) return;
-            if (holding)
-                run.outside = key, run.has_outside = true, out.push(run), run = {};
-            else
-                run.inside = key, run.has_inside = true;
-            holding = !holding;
-        }
-        void finish() {
-            if (holding) out.push(run);
-        }
-    };
 
     template <u32 lane, bool after, class Walk>
     static VIEWLET_COLD void walk_all(Node* node, Walk& walk) {
