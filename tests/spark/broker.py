@@ -23,6 +23,11 @@ CONNECTOR = (
     "org.apache.kafka:kafka-clients:3.9.1!",
     "org.apache.commons:commons-pool2:2.13.1!",
 )
+CONNECTOR_WITH_AVRO = (  # for Spark 4.1
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.1!",
+    "org.apache.spark:spark-avro_2.13:4.1.1!",
+    *CONNECTOR[1:],
+)
 SETTINGS = """\
 process.roles=broker,controller
 node.id=1

@@ -54,7 +54,7 @@ def marked_environment(mark: str) -> dict[str, str]:
         "JAVA_HOME": str(java_home()),
         "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # JVMs that live for seconds
         "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
+        "PYTHONPATH": os.pathsep.join(map(str, (ROOT / "src", ROOT, SPARK_HOME.parent))),  # this PySpark, too
         "SPARK_HOME": str(SPARK_HOME),
         "SPARK_LOCAL_IP": HOSTS[0],
     }

@@ -11,11 +11,14 @@ from typing import Any
 import duckdb
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.avro.functions import to_avro
 
 from tests.oracle.oracle import Row
-from tests.spark.broker import CONNECTOR, started_broker
+from tests.spark.broker import CONNECTOR, CONNECTOR_WITH_AVRO, started_broker
 from tests.spark.drive import Drive, Driver, started_driver
 from tests.spark.maven import jars
+from tests.spark.pysparks import environment_or_skip
 from viewlet.errors import Error
 from viewlet.spark import kafka, maintain
 from viewlet.spark.sinks import kafka as topic_sink
@@ -41,6 +44,10 @@ def test_without_its_connector_the_source_says_how_to_get_it(spark: SparkSession
         kafka(spark, "127.0.0.1:1", "t", COLUMNS)
     with pytest.raises(Error, match="envelope='xml' is not known"):
         kafka(spark, "127.0.0.1:1", "t", COLUMNS, envelope="xml")  # type: ignore[arg-type]
+    with pytest.raises(Error, match="give both, envelope='avro' and avro="):
+        kafka(spark, "127.0.0.1:1", "t", COLUMNS, envelope="avro")
+    with pytest.raises(Error, match="by a key, messages are JSON or events of Debezium's"):
+        kafka(spark, "127.0.0.1:1", "t", COLUMNS, envelope="avro", avro="{}", key=["id"])
 
 
 # -- a broker ----------------------------------------------------------------------------------------------------------
@@ -139,4 +146,60 @@ def test_a_topic_and_the_topic_of_its_view_equal_the_referee(
         if name == "json by key":
             again = [row[:3] for row in driver.call(copied, servers, topic, str(tmp_path))]
             assert sorted(map(repr, again)) == sorted(map(repr, expected(held)))
+    assert len(expected(held)) > 1
+
+
+# -- Avro --------------------------------------------------------------------------------------------------------------
+
+AVRO = json.dumps(
+    {
+        "type": "record",
+        "name": "item",
+        "fields": [
+            {"name": "id", "type": "long"},
+            {"name": "kind", "type": ["null", "string"]},
+            {"name": "x", "type": ["null", "long"]},
+            {"name": "op", "type": "int"},
+        ],
+    }
+)
+
+
+@pytest.fixture
+def with_avro(servers: str, tmp_path: Path) -> Iterator[Driver]:
+    """Of Spark's package for Avro there is none newer than this."""
+    settings = {"spark.master": "local[2]", "spark.jars": ",".join(map(str, jars(*CONNECTOR_WITH_AVRO)))}
+    with started_driver(tmp_path / "log", settings, environment_or_skip("4.1.0")) as driver:
+        yield driver
+
+
+def sent_and_kept(drive: Drive, servers: str, folder: str, messages: list[tuple[Any, ...]]) -> list[Row]:
+    columns = "id long, kind string, x long, op int"
+    with pytest.raises(
+        Error, match="x int is not in the schema of Avro; it has id bigint, kind string, x bigint, op int"
+    ):
+        kafka(drive.spark, servers, "avro", "id long, x int", envelope="avro", avro=AVRO)
+    frame = drive.spark.createDataFrame(messages, columns).coalesce(1)
+    written = frame.select(to_avro(F.struct("id", "kind", "x", "op"), AVRO).alias("value"))
+    written.write.format("kafka").options(**{"kafka.bootstrap.servers": servers, "topic": "avro"}).save()
+    items = kafka(drive.spark, servers, "avro", columns, envelope="avro", avro=AVRO)
+    views = maintain(drive.spark, ITEMS, {"items": items}, f"{folder}/ck", cells=2, trigger={"availableNow": True})
+    views.query.awaitTermination()
+    rows = [tuple(row) for row in views["kinds"].collect()]
+    views.stop()
+    return rows
+
+
+def test_records_of_avro_equal_the_referee(servers: str, with_avro: Driver, tmp_path: Path) -> None:
+    rng, held = Random(6), dict[int, dict[str, Any]]()
+    for _ in range(ROUNDS):
+        messages = []
+        for id_ in rng.sample(range(12), 8):
+            if (before := held.pop(id_, None)) is not None:
+                messages.append((*before.values(), -1))
+            else:
+                held[id_] = {"id": id_, "kind": rng.choice([None, "a", "b"]), "x": rng.choice([None, 2**60, -3])}
+                messages.append((*held[id_].values(), 1))
+        rows = with_avro.call(sent_and_kept, servers, str(tmp_path), messages)
+        assert sorted(map(repr, rows)) == sorted(map(repr, expected(held)))
     assert len(expected(held)) > 1

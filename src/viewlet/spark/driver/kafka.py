@@ -1,4 +1,4 @@
-"""Topics of Kafka's as rows that come and go: JSON, and the change events of Debezium."""
+"""Topics of Kafka's as rows that come and go: JSON, Avro, and the change events of Debezium."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from pyspark.sql.avro.functions import from_avro
 
 from viewlet.errors import Error
 from viewlet.spark.driver.envelopes import debezium
@@ -26,8 +27,9 @@ def kafka(
     topic: str,
     columns: str,
     *,
-    envelope: Literal["json", "debezium"] = "json",
+    envelope: Literal["json", "debezium", "avro"] = "json",
     key: Sequence[str] = (),
+    avro: str | None = None,
     options: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """A topic as a source of :func:`maintain`: the rows of its messages, from the first one that it has.
@@ -36,16 +38,23 @@ def kafka(
     the value of a message is one JSON object, and each inserts its row; a column ``op int`` says otherwise, if there is
     one. With the columns of a ``key`` a message is what the row of its key is now, and one without a value says that
     there is none any more, as in a compacted topic; its Kafka key is then a JSON object with the key's columns. With
-    ``envelope="debezium"`` messages are change events, as :func:`debezium` takes them. ``options`` are those of Spark's
-    Kafka source, such as ``startingOffsets`` or ``kafka.security.protocol``.
+    ``envelope="debezium"`` messages are change events, as :func:`debezium` takes them. With ``envelope="avro"`` the
+    value of a message is a record of Avro's, in binary, and ``avro`` is the schema with which it was written, as JSON.
+    ``options`` are those of Spark's Kafka source, such as ``startingOffsets`` or ``kafka.security.protocol``.
     """
-    if envelope not in ("json", "debezium"):
-        raise Error(f"envelope={envelope!r} is not known: give 'json' or 'debezium'")
+    if envelope not in ("json", "debezium", "avro"):
+        raise Error(f"envelope={envelope!r} is not known: give 'json', 'debezium' or 'avro'")
+    if (avro is not None) != (envelope == "avro"):
+        raise Error("avro is the schema of messages in Avro: give both, envelope='avro' and avro='{…}', or neither")
+    if avro is not None and key:
+        raise Error("by a key, messages are JSON or events of Debezium's: decode Avro yourself, and use upserts")
     messages = _messages(spark, servers, topic, options or {})
     if envelope == "debezium":
         return debezium(messages, columns, key=key)
     row = T.StructType.fromDDL(columns)
     assert isinstance(row, T.StructType), "columns are the fields of a row"
+    if avro is not None:
+        return _records(messages, row, avro)
     return _by_key(messages, row, key) if key else _rows(messages, row)
 
 
@@ -66,6 +75,23 @@ def _rows(messages: DataFrame, row: T.StructType) -> DataFrame:
     why = "a message has no value, which says that the row of its key is gone: give the columns of the key, key=[…]"
     value = F.when(F.col("value").isNull(), F.raise_error(F.lit(why)).cast("string")).otherwise(_text("value"))
     return messages.select(F.from_json(value, row, STRICT).alias("row")).select("row.*")
+
+
+def _records(messages: DataFrame, row: T.StructType, schema: str) -> DataFrame:
+    """The types of columns are those that the schema says, so that nothing is converted unseen."""
+    value = F.coalesce(F.col("value"), F.raise_error(F.lit("a message has no value, and Avro has no record of that")))
+    try:
+        records = messages.select(from_avro(value, schema, STRICT).alias("row")).select("row.*")
+    except (AnalysisException, TypeError) as error:
+        said = str(error).split("\n")[0]
+        package = f"org.apache.spark:spark-avro_2.13:{messages.sparkSession.version}"
+        raise Error(f"Spark cannot read this Avro: {said}. It needs --packages {package}") from error
+    given = {f.name: f.dataType for f in records.schema.fields}
+    for field in row.fields:
+        if given.get(field.name) != field.dataType:
+            there = ", ".join(f"{name} {kind.simpleString()}" for name, kind in given.items())
+            raise Error(f"{field.name} {field.dataType.simpleString()} is not in the schema of Avro; it has {there}")
+    return records.select(*map(named, row.names))
 
 
 def _by_key(messages: DataFrame, row: T.StructType, key: Sequence[str]) -> DataFrame:
