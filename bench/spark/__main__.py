@@ -23,6 +23,7 @@ from bench.engine.answers import WrongAnswerError
 from bench.options import among, numbers
 from bench.ordered.plot import require_matplotlib
 from bench.spark import report
+from bench.spark.latency import latency
 from bench.spark.overhead import overhead
 from bench.spark.plot import plot
 from bench.spark.recompute import STATES, recompute
@@ -100,6 +101,16 @@ class Bench:
         report.show_overhead(overheads, self.console)
         return all(map(report.is_light, overheads.values()))
 
+    def latency(self) -> bool:
+        latencies = {}
+        for name in self.options.queries:
+            title = f"{name}: micro-batches, in turns with a query that does nothing"
+            with self.progress.status(title), self._scratch() as folder:
+                latencies[name] = latency(name, self.options.warm, self.options.batches, folder)
+            self._say(f"{name}, in turns", latencies[name].kept)
+        report.show_latency(latencies, self.console)
+        return all(map(report.is_close, latencies.values()))
+
     def scale(self) -> bool:
         sizes = []
         for groups in sorted(self.options.groups):
@@ -133,6 +144,7 @@ class Bench:
 PARTS: dict[str, Callable[[Bench], bool]] = {
     "throughput": Bench.throughput,
     "overhead": Bench.overhead,
+    "latency": Bench.latency,
     "scale": Bench.scale,
     "recompute": Bench.recompute,
     "cells": Bench.cells,

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ A = TypeVar("A")
 PROC = Path("/proc")
 MARK = "VIEWLET_BENCH"  # in the environment, which a process inherits even from a parent that is gone
 DRIVER = "driver"
-ROLES = {DRIVER: b"", "JVM": b"/bin/java", "workers": b"spark.daemon", "cells": b"viewlet.spark.process.keeper"}
+ROLES = {DRIVER: b"", "JVM": b"/bin/java", "workers": b".daemon", "cells": b"viewlet.spark.process"}
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -65,6 +65,13 @@ class Clock:
     def __sub__(self, earlier: Clock) -> Clock:
         roles = {role: seconds - earlier.roles[role] for role, seconds in self.roles.items()}
         return Clock(self.wall - earlier.wall, roles, self.all - earlier.all)
+
+    @staticmethod
+    def total(clocks: Iterable[Clock]) -> Clock:
+        """Of stretches that were apart."""
+        given = list(clocks)
+        roles = {role: sum(clock.roles[role] for clock in given) for role in ROLES}
+        return Clock(sum(clock.wall for clock in given), roles, sum(clock.all for clock in given))
 
     @property
     def own(self) -> float:

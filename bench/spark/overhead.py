@@ -50,13 +50,13 @@ def _measured(name: str, files: EventFiles, warm: int, batches: int) -> tuple[Ov
         with maintained(spark, script, files, Path(scratch, "kept"), cells=CELLS) as (running, views):
             running.take(warm)
             kept, rows = running.take(batches), shown(views[name])
-        with _doing_nothing(spark, files, Path(scratch, "empty")) as running:
+        with doing_nothing(spark, files, Path(scratch, "empty")) as running:
             running.take(warm)
             return Overhead(running.take(batches), kept), rows
 
 
 @contextmanager
-def _doing_nothing(spark: SparkSession, files: EventFiles, scratch: Path) -> Iterator[Running]:
+def doing_nothing(spark: SparkSession, files: EventFiles, scratch: Path) -> Iterator[Running]:
     intake = Intake(files, scratch / "arrived")
     rows = reduce(DataFrame.unionAll, [source.select("op") for source in intake.sources(spark, 1).values()])
     writer = rows.writeStream.foreachBatch(lambda batch, number: None)

@@ -67,10 +67,10 @@ class Recomputed:
 
 
 def recompute(name: str, state: int, warm: int, batches: int, folder: Path, bids: int = BIDS) -> Recomputed:
-    w = _workload(name, state, ROWS * (warm + batches), bids)
+    w = standing(name, state, ROWS * (warm + batches), bids)
     before, nearly_all = w.stream.between(0, w.warm), w.stream.between(0, len(w.stream) - RUNS * ROWS)
     files = write_events(folder / "more", event_tables(w.stream.between(w.warm, len(w.stream)), ROWS))
-    history, tables = (_written(folder / n, survivors(s)) for n, s in (("history", before), ("tables", nearly_all)))
+    history, tables = (written(folder / n, survivors(s)) for n, s in (("history", before), ("tables", nearly_all)))
     measured, ours, theirs = apart(None, _measured, name, files, history, tables, warm, batches)
     right = answer(w, w.stream)
     check(f"{name} on Spark, maintained over {state:,} rows", ours, right)
@@ -78,7 +78,7 @@ def recompute(name: str, state: int, warm: int, batches: int, folder: Path, bids
     return replace(measured, kept=replace(measured.kept, answer_rows=len(ours)))
 
 
-def _workload(name: str, state: int, events: int, bids: int) -> Workload:
+def standing(name: str, state: int, events: int, bids: int) -> Workload:
     """``warm`` events lead to the state; so many follow, which come and go and leave it as large as it is."""
     query = PAPER_QUERIES[name]
     most = 3 * state + events
@@ -90,7 +90,7 @@ def _workload(name: str, state: int, events: int, bids: int) -> Workload:
     return Workload(query, stream.between(0, warm + events), warm)
 
 
-def _written(folder: Path, tables: Mapping[str, pa.Table]) -> Path:
+def written(folder: Path, tables: Mapping[str, pa.Table]) -> Path:
     """Files of a size that Spark's tasks share evenly."""
     for name, table in tables.items():
         (folder / name).mkdir(parents=True)

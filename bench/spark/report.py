@@ -9,8 +9,10 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.engine.report import rate
+from bench.spark import latency as few_rows
 from bench.spark import overhead as few
 from bench.spark import recompute as again
+from bench.spark.latency import MOST_TIMES, Latency
 from bench.spark.overhead import Overhead
 from bench.spark.recompute import Recomputed
 from bench.spark.run import Batch, Stretch
@@ -142,6 +144,42 @@ def show_overhead(overheads: Mapping[str, Overhead], console: Console) -> None:
 
 def is_light(both: Overhead) -> bool:
     return both.seconds <= MOST_OVERHEAD
+
+
+# -- latency -----------------------------------------------------------------------------------------------------------
+
+
+def show_latency(latencies: Mapping[str, Latency], console: Console) -> None:
+    table = Table(title=f"milliseconds of a micro-batch of {few_rows.ROWS:,} rows, {few_rows.STATE:,} rows of state")
+    for heading in ("query", "Spark's own", "with the view", "times", f"at most {MOST_TIMES:g}×", "others'"):
+        table.add_column(heading, justify="left" if heading == "query" else "right")
+    for name, both in latencies.items():
+        table.add_row(
+            name,
+            f"{both.empty.typical * 1000:.0f}",
+            f"{both.kept.typical * 1000:.0f}",
+            f"{both.times:.2f}×",
+            _verdict(is_close(both)).strip(),
+            f"{both.kept.took.others:.2f}",
+        )
+    console.print(table)
+    console.print(
+        f"Spark's own: the same sources into a foreachBatch that does nothing, in turns with the view, "
+        f"{few_rows.ROUNDS} times each. Medians.",
+        highlight=False,
+    )
+    show_parts(
+        {
+            f"{name}, {what}": stretch
+            for name, both in latencies.items()
+            for what, stretch in (("Spark's own", both.empty), ("with the view", both.kept))
+        },
+        console,
+    )
+
+
+def is_close(both: Latency) -> bool:
+    return both.times <= MOST_TIMES
 
 
 # -- scale -------------------------------------------------------------------------------------------------------------

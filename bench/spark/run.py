@@ -77,8 +77,9 @@ class Stretch:
 
 
 @contextmanager
-def spark_with(cores: int) -> Iterator[SparkSession]:
+def spark_with(cores: int, **more: str) -> Iterator[SparkSession]:
     conf: dict[str, str | int] = {
+        **more,
         "spark.driver.memory": HEAP,
         "spark.sql.streaming.numRecentProgressUpdates": REMEMBERED,
     }
@@ -132,7 +133,7 @@ def maintained(
 ) -> Iterator[tuple[Running, viewlet.spark.Views]]:
     intake = Intake(files, scratch / "arrived")
     sources = intake.sources(spark, files_to_a_batch)
-    views = viewlet.spark.driver.maintain(spark, script, sources, scratch / "checkpoint", cells=cells, history=history)
+    views = viewlet.spark.maintain(spark, script, sources, scratch / "checkpoint", cells=cells, history=history)
     try:
         yield Running(views.query, intake, lambda: views.progress, files_to_a_batch), views
     finally:

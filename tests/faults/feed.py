@@ -65,9 +65,10 @@ class Feed:
     checkpoint: Path
     given: int = 0
     over: bool = False  # it failed, or has ended
+    cells: int = CELLS
 
     def start(self) -> None:
-        options = {"checkpoint": self.checkpoint, "cells": CELLS, "trigger": None}
+        options = {"checkpoint": self.checkpoint, "cells": self.cells, "trigger": None}
         self.driver.call(drive.start, str(self.checkpoint), self.streams, **options)
 
     def give(self) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.faults.processes import is_keeper
 from tests.spark.cluster import command_of, marked_processes, parent_of
 
+DAEMON = "viewlet.spark.task.daemon"
 KINDS = ("executor", "Python worker", "daemon of Python workers", "cell", "keeper")
 
 
@@ -38,8 +39,8 @@ def _kind(pid: int) -> str | None:
     command = command_of(pid)
     if "CoarseGrainedExecutorBackend" in command:
         return "executor"
-    if "pyspark.daemon" in command:  # workers are forked from it
-        return "Python worker" if "pyspark.daemon" in command_of(parent_of(pid)) else "daemon of Python workers"
+    if DAEMON in command:  # workers are forked from it
+        return "Python worker" if DAEMON in command_of(parent_of(pid)) else "daemon of Python workers"
     if is_keeper(pid):  # cells are forked from it, and stay when it is gone
         return "keeper" if os.getsid(pid) == pid else "cell"
     return None

@@ -25,9 +25,12 @@ _LOCAL_MASTER = re.compile(r"local(?:\[(?P<cores>\*|\d+)\])?")
 
 # Anywhere. Between the JVM and its Python workers small messages wait for each other on TCP, 40 ms at a time (Nagle's
 # algorithm meets delayed acknowledgements); on Unix sockets they do not. SQL's TIME is a type that Spark has and does
-# not take unless it is told to.
+# not take unless it is told to. The rows of a small micro-batch are read by one task: with locality, all tasks after it
+# would queue for up to three seconds at that task's executor, rather than run on those that are free.
 _OURS = {
+    "spark.python.daemon.module": "viewlet.spark.task.daemon",
     "spark.python.unix.domain.socket.enabled": "true",
+    "spark.shuffle.reduceLocality.enabled": "false",
     "spark.sql.timeType.enabled": "true",
     "spark.ui.showConsoleProgress": "false",
 }
@@ -40,7 +43,6 @@ _LOCALLY = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_QUIET.as_uri()}",
     "spark.driver.host": "127.0.0.1",
-    "spark.python.daemon.module": "viewlet.spark.task.daemon",
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),

@@ -12,8 +12,6 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from pyspark import SparkContext
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -35,6 +33,7 @@ from viewlet.spark.driver.arguments import (
     with_trigger,
 )
 from viewlet.spark.driver.cluster import last_committed, on_cluster, stop_cells
+from viewlet.spark.driver.cores import context_of, cores, default_cells, is_local
 from viewlet.spark.driver.loading import Loading, nothing
 from viewlet.spark.driver.offsets import forget_first_try, restore_offsets
 from viewlet.spark.driver.reach import check_reach
@@ -56,7 +55,6 @@ from viewlet.spark.pipeline import (
 from viewlet.spark.process.client import new_run
 from viewlet.spark.process.process import LOOPBACK
 
-DEFAULT_CELLS = 4  # where Spark does not say how many cores it has
 MOMENT = 0.05  # seconds
 
 
@@ -89,8 +87,9 @@ def maintain(
     other static tables: it takes over the rows that are stored, and builds the views again from them
     (:func:`explain_change` says what).
 
-    ``cells`` says into how many shares to cut the work. The default is as many as Spark has cores when the checkpoint
-    is new; a restart goes on with the number that it has, and cuts it again if told another one. ``trigger`` is
+    ``cells`` says into how many shares to cut the work, at most: of a script that cannot be cut there is one. The
+    default is as many as Spark has cores when the checkpoint is new; a restart goes on with the number that it has, and
+    cuts it again if told another one. ``trigger`` is
     Spark's own: ``"5 seconds"`` looks for rows that often, ``{"availableNow": True}`` takes what is there and ends.
     ``retain`` says for how many batches old state and changes are kept. ``name`` is the query's name in Spark.
     ``ports`` are the first and the last that cells may listen at, where a firewall is between executors.
@@ -121,7 +120,7 @@ def maintain(
     }
     standing: Standing | None = None if checkpoint is None else on_cluster(spark, partial(standing_job, place))
     before = standing.job if standing else None
-    asked = cells or (before.cells if before else _cores(spark))
+    asked = cells or (before.cells if before else default_cells(spark))
     whole = every_column if every_column is not None else before is not None and before.every_column
     cut = partial(pipeline_of, script, asked, strategy, dialect, before.order if before else (), every_column=whole)
     pipeline = cut()
@@ -178,9 +177,9 @@ def _works(
     ports: tuple[int, int] | None,
 ) -> Works:
     """Where Spark is all on this machine, cells listen for nobody else, and more tasks than cores only cost time."""
-    local = _is_local(spark)
+    local = is_local(spark)
     run = new_run(Store.of(place), LOOPBACK if local else "", ports=ports)
-    return works(pipeline, run, _cores(spark) if local else pipeline.grid.cells, slots.names, artefacts)
+    return works(pipeline, run, cores(spark) if local else pipeline.grid.cells, slots.names, artefacts)
 
 
 def _is_planned(spark: SparkSession, pipeline: Pipeline) -> bool:
@@ -191,7 +190,7 @@ def _is_planned(spark: SparkSession, pipeline: Pipeline) -> bool:
     take a stream's groupBy for one over the batch.
     """
     pinned = os.environ.get("PYSPARK_PIN_THREAD", "true").lower() == "true"
-    return _is_local(spark) and pinned and not pipeline.grid.preaggregate
+    return is_local(spark) and pinned and not pipeline.grid.preaggregate
 
 
 def _start(
@@ -219,31 +218,6 @@ def _our_settings(spark: SparkSession) -> Iterator[None]:
                 spark.conf.set(setting, earlier)
 
 
-def _cores(spark: SparkSession) -> int:
-    """How many tasks Spark runs at once, which Connect does not say. Executors count that it has yet to start."""
-    context = _context(spark)
-    if context is None:
-        return DEFAULT_CELLS
-    told = {name: int(context.getConf().get(f"spark.{name}", "0")) for name in ("executor.instances", "cores.max")}
-    each = int(context.getConf().get("spark.executor.cores", "1"))
-    asked = 0 if _is_local(spark) else max(told["executor.instances"] * each, told["cores.max"])
-    return max(context.defaultParallelism, asked)
-
-
-def _is_local(spark: SparkSession) -> bool:
-    """Spark is all on this machine: nobody else need reach the cells, and no cores will join later."""
-    context = _context(spark)
-    return context is not None and (context.master or "").startswith("local")
-
-
-def _context(spark: SparkSession) -> SparkContext | None:
-    """None for a session of Spark Connect."""
-    try:
-        return spark.sparkContext
-    except PySparkException:
-        return None
-
-
 def _place(checkpoint: str | os.PathLike[str] | None) -> str:
     if checkpoint is not None:
         return absolute(os.fspath(checkpoint))
@@ -254,8 +228,8 @@ def _place(checkpoint: str | os.PathLike[str] | None) -> str:
 
 def _check_place(spark: SparkSession, place: str) -> None:
     """Where all is on this machine and its disk, there is nobody to disagree."""
-    if not (_is_local(spark) and Store.of(place).is_local):
-        check_reach(spark, place, 2 * _cores(spark), from_here=_context(spark) is not None)
+    if not (is_local(spark) and Store.of(place).is_local):
+        check_reach(spark, place, 2 * cores(spark), from_here=context_of(spark) is not None)
 
 
 _temporary: list[tempfile.TemporaryDirectory[str]] = []  # deleted with the process

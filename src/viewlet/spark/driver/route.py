@@ -116,7 +116,7 @@ def without_the_obvious(grid: Grid, rows: DataFrame) -> DataFrame:
 def _routed(
     grid: Grid, slots: Slots, relation: Relation, copies: Mapping[int, Copy], source: DataFrame, letters: bool
 ) -> DataFrame:
-    op = _op(source, relation)
+    op = _checked_op(source, relation) if grid.preaggregate else _op(source)  # a sum of ops tells nothing of each
     rows = [
         [cell.alias("cell"), F.lit(number).alias("copy"), op.alias(OP), *_filled(slots, relation, copy, source)]
         for number, copy in copies.items()
@@ -125,12 +125,12 @@ def _routed(
     if letters:
         return _with_letters(slots, relation, copies, source, rows)
     if len(rows) == 1:
-        return source.select(*rows[0]).where(F.col(OP) != 0)
+        return source.select(*rows[0])
     if len(copies) == 1:  # they differ by their cells alone
         cells = F.explode(F.array(*(row[0] for row in rows))).alias("cell")
-        return source.select(cells, *rows[0][1:]).where(F.col(OP) != 0)
+        return source.select(cells, *rows[0][1:])
     several = F.explode(F.array(*(F.struct(*row) for row in rows))).alias("row")
-    return source.where(op != 0).select(several).select("row.*")
+    return source.select(several).select("row.*")
 
 
 def _with_letters(
@@ -145,7 +145,7 @@ def _with_letters(
     dead = F.struct(*head, *nobody, letter(relation, why, source).alias(DEAD))
     living = F.array(*(F.struct(*row, F.lit(None).cast("string").alias(DEAD)) for row in rows))
     judged = F.explode(F.when(why.isNull(), living).otherwise(F.array(dead))).alias("row")
-    return source.select(judged).select("row.*").where(F.col(OP) != 0)
+    return source.select(judged).select("row.*")
 
 
 def _filled(slots: Slots, relation: Relation, copy: Copy, source: DataFrame) -> list[Column]:
@@ -206,7 +206,7 @@ def check_source(relation: Relation, source: DataFrame) -> None:
 
 def events(relation: Relation, source: DataFrame) -> DataFrame:
     """The relation's columns and op, in one order for all sources of a relation."""
-    return source.select(*(named(c.name) for c in relation.given), _op(source, relation).alias(OP))
+    return source.select(*(named(c.name) for c in relation.given), _checked_op(source, relation).alias(OP))
 
 
 def cell_rows(relation: Relation, columns: Collection[str], source: DataFrame) -> DataFrame:
@@ -214,7 +214,7 @@ def cell_rows(relation: Relation, columns: Collection[str], source: DataFrame) -
     given = _given(source)
     read = [cell_value(c, given[c.name], relation) for c in relation.given if c.name in columns or relation.derived]
     names = [value.alias(f"c{place}") for place, value in enumerate(read)]
-    return source.select(*names, _op(source, relation).alias(OP))
+    return source.select(*names, _checked_op(source, relation).alias(OP))
 
 
 def _given(source: DataFrame) -> dict[str, T.DataType]:
@@ -222,10 +222,15 @@ def _given(source: DataFrame) -> dict[str, T.DataType]:
     return {f.name.lower(): f.dataType for f in source.schema.fields}
 
 
-def _op(source: DataFrame, relation: Relation) -> Column:
+def _op(source: DataFrame) -> Column:
+    """The task that takes rows to cells refuses those that are none: Spark would plan the question for every batch."""
+    return (F.col(OP) if OP in _given(source) else F.lit(1)).cast("long")
+
+
+def _checked_op(source: DataFrame, relation: Relation) -> Column:
     if OP not in _given(source):
-        return F.lit(1).cast("long")
-    given = F.col(OP).cast("long")
+        return _op(source)
+    given = _op(source)
     what = F.coalesce(given.cast("string"), F.lit("NULL"))
     text = F.concat(F.lit(f"{relation.name}.op is "), what, F.lit("; it is +1 (insert), -1 (delete), or how often"))
     return F.when(given.between(-MOST_COPIES, MOST_COPIES), given).otherwise(F.raise_error(text).cast("long"))

@@ -39,6 +39,7 @@ from viewlet.spark.task.feed import (
     Turn,
     answers,
     apply_handed_over,
+    executors_in,
     feed_merge_cells,
     hand_over_ticks,
     letters_in,
@@ -160,12 +161,14 @@ class Runner:
         works = (
             self.works if before else replace(self.works, preaggregate=False)
         )  # all rows at once are too many copies
-        turn = replace(turn_of(works, before, batch), moment=moment)
-        turn, answered, letters = _handed_over(rows, turn) if planned else (turn, *_shuffled(rows, turn))
-        self.placement.note(answered)
+        turn = self.placement.turned(replace(turn_of(works, before, batch), moment=moment))
+        turn, answered, told = _handed_over(rows, turn) if planned else (turn, *_shuffled(rows, turn))
+        self.placement.note(turn, answered, executors_in(told))
+        letters = letters_in(told)
         manifest = manifest_after(before, turn, answered, offsets, time.monotonic() - started, len(letters))
-        where = {"cells_by_executor": self.placement.cells_by_executor}
-        return Done(replace(manifest, progress={**manifest.progress, **where}), letters)
+        where = {**manifest.addresses, **self.placement.ready}
+        progress = {**manifest.progress, **self.placement.progress}
+        return Done(replace(manifest, addresses=where, progress=progress), letters)
 
     def _before(self, store: Store, batch: int) -> Manifest:
         if self.last is not None and max(self.last.batch, HISTORY) == batch - 1:
@@ -237,7 +240,7 @@ def handing_over(rows: DataFrame, works: Works) -> DataFrame:
     return rows.coalesce(tasks).mapInArrow(hand_over_stage(works), OUTPUT)
 
 
-def _handed_over(rows: DataFrame, turn: Turn) -> tuple[Turn, list[Answer], list[str]]:
+def _handed_over(rows: DataFrame, turn: Turn) -> tuple[Turn, list[Answer], list[Message]]:
     """Tasks take what they read to the cells; then these are told which of it counts, for a task may have run twice."""
     for _ in range(ATTEMPTS):
         turn = turn.with_all_cells()
@@ -248,7 +251,7 @@ def _handed_over(rows: DataFrame, turn: Turn) -> tuple[Turn, list[Answer], list[
         if not lost:
             answered = answers(list(feed_merge_cells(turn, told)) if turn.works.merge_cells else told)
             assert answered is not None, "each cell was asked once, and what it sent was summed"
-            return turn, answered, letters_in(told)
+            return turn, answered, told
         turn = turn.without(lost)
     raise Error("cells end again and again in the middle of a batch: has the machine too little memory for them?")
 
@@ -256,7 +259,7 @@ def _handed_over(rows: DataFrame, turn: Turn) -> tuple[Turn, list[Answer], list[
 # -- anywhere ----------------------------------------------------------------------------------------------------------
 
 
-def _shuffled(rows: DataFrame, turn: Turn) -> tuple[list[Answer], list[str]]:
+def _shuffled(rows: DataFrame, turn: Turn) -> tuple[list[Answer], list[Message]]:
     """One Spark job: rows are shuffled to tasks, each of which feeds some cells."""
     works = turn.works
     rows = rows.unionAll(openers(rows, works.cells)) if turn.moment is not None else rows
@@ -294,8 +297,8 @@ def _in_tasks(rows: DataFrame, works: Works, parts: int, column: str) -> DataFra
     return rows.repartitionById(tasks, F.col(column) % tasks if tasks < parts else F.col(column))
 
 
-def _consistent(done: DataFrame) -> tuple[list[Answer], list[str]]:
-    """What the cells answered, all of one mind about what was summed, and letters.
+def _consistent(done: DataFrame) -> tuple[list[Answer], list[Message]]:
+    """What the cells answered, all of one mind about what was summed, and all that the tasks said.
 
     A task that Spark runs again after its output was lost gives the same changes, but perhaps with doubles that were
     added in another order; a merge cell may have summed those of the first run. Then all of it is done again, which
@@ -310,7 +313,7 @@ def _consistent(done: DataFrame) -> tuple[list[Answer], list[str]]:
                 raise
             continue
         if answered is not None:
-            return answered, letters_in(messages)
+            return answered, messages
     raise Error("the tasks of a batch were run again and again in the middle of it: are executors dying?")
 
 

@@ -182,3 +182,25 @@ class Answer:
         log, address = Log.from_json(data["log"]), Address.from_json(data["address"])
         lists = {"parts": (), "letters": tuple(data["letters"])}
         return Answer(**data | {"log": log, "address": address, "snapshot": snapshot, "merged": merged, **lists})
+
+
+@dataclass(frozen=True)
+class Standby:
+    """A cell that was to make itself ready to move to an executor, and is, or cannot, for a reason.
+
+    ``since`` is the batch in which the move was decided; ``seconds`` is what it took.
+    """
+
+    cell: str
+    since: int
+    address: Address | None = None
+    engine: str = ""
+    seconds: float = 0.0
+    why: str = ""
+
+    def to_json(self) -> Json:
+        return self.__dict__ | {"address": self.address.to_json() if self.address else None}
+
+    @staticmethod
+    def from_json(data: Json) -> Standby:
+        return Standby(**data | {"address": Address.from_json(data["address"]) if data["address"] else None})

@@ -10,9 +10,11 @@ chain before it, a log and perhaps a snapshot, all of which are in the one answe
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -37,7 +39,7 @@ from viewlet.spark.process.snapshot import (
     write_parquet,
 )
 from viewlet.spark.process.taking import Bound, take
-from viewlet.spark.process.ticket import Answer, Part, Request, Split
+from viewlet.spark.process.ticket import Answer, Part, Request, Split, Standby
 
 
 class CellProcess:
@@ -85,7 +87,10 @@ class CellProcess:
                 buffers = [part.data for part in answer.parts]
                 header = {"answer": answer.to_json(), "parts": parts}
                 return Reply(header, buffers, lambda: self._consider_snapshot(request))
-            case {"do": "stop"}:
+            case {"do": "prepare", "cell": self._name, "since": since, "chain": chain, "note": note}:
+                self._asked = time.monotonic()
+                return Reply({}, (), lambda: self._prepare(since, Chain.from_json(chain), Path(note)))
+            case {"do": "stop"} | {"do": "leave", "cell": self._name}:
                 self._stopped = True
                 return Reply({})
         raise UnreachableError(f"cell {self._name} has the port now")
@@ -131,7 +136,7 @@ class CellProcess:
         if reloaded:
             if request.chain is None:
                 raise BehindError(f"cell {self._name} is not at batch {request.version.batch}")
-            self._reload(request.chain)
+            reloaded = self._go_to(request.chain)
         self._version, self._last = None, None  # until all is written
         begun = time.perf_counter()
         taken = take(
@@ -202,6 +207,39 @@ class CellProcess:
 
     # -- from the store ------------------------------------------------------------------------------------------------
 
+    def _prepare(self, since: int, chain: Chain, note: Path) -> None:
+        """Before rows come here: another process is the cell meanwhile."""
+        began, why = time.perf_counter(), ""
+        try:
+            if self._version != chain.version:
+                self._go_to(chain)
+        except CorruptError as error:
+            why = str(error)
+        seconds = time.perf_counter() - began
+        standby = Standby(self._name, since, self._listener.address, self._cell.engine, seconds, why)
+        draft = note.with_suffix(".draft")
+        draft.write_text(json.dumps(standby.to_json()))
+        draft.replace(note)
+
+    def _go_to(self, chain: Chain) -> bool:
+        """Whether it had to begin again: a cell that is on the way to the version takes the logs that it lacks."""
+        lacking = _logs_since(self._version, chain)
+        if lacking is not None:
+            with suppress(CorruptError):
+                self._version, self._last, self._bounds = None, None, {}
+                self._take(lacking, chain)
+                self._chain, self._version = chain, chain.version
+                return False
+        self._reload(chain)
+        return True
+
+    def _take(self, logs: Sequence[Log], chain: Chain) -> None:
+        for log in logs:
+            take(self._cell, self._store.checked(log.file), log.batch, log.file.path)
+        if chain.version != START:  # what a cell told before, it does not tell again
+            self._cell.changes()
+            self._cell.partials()
+
     def _reload(self, chain: Chain) -> None:
         """From the newest snapshot that is whole, or from the first log where no log has been given up yet."""
         self._version, self._last, self._bounds = None, None, {}
@@ -222,11 +260,7 @@ class CellProcess:
     def _restore(self, chain: Chain, start: Snapshot | None) -> None:
         if start is not None:
             self._load(start)
-        for log in chain.after(start):
-            take(self._cell, self._store.checked(log.file), log.batch, log.file.path)
-        if chain.version != START:  # what a cell told before, it does not tell again
-            self._cell.changes()
-            self._cell.partials()
+        self._take(chain.after(start), chain)
 
     def _load(self, start: Snapshot) -> None:
         """Its state. Where that is damaged, or of another engine or version: its rows, if they come to the same."""
@@ -239,6 +273,16 @@ class CellProcess:
             say(f"cell {self._name}: {error}; it is made again of its rows")
             self._cell = self._fresh()
             take(self._cell, self._store.checked(start.rows), start.version.batch, start.rows.path)
+
+
+def _logs_since(version: Version | None, chain: Chain) -> Sequence[Log] | None:
+    """The logs that lead from a version to the chain's; None where they do not."""
+    if version is None or version == START:
+        return None
+    after = next((at + 1 for at, log in enumerate(chain.logs) if log.version == version), None)
+    if after is not None:
+        return chain.logs[after:]
+    return next((chain.after(snapshot) for snapshot in chain.snapshots if snapshot.version == version), None)
 
 
 def _numbered(changed: pa.RecordBatch, batch: int) -> pa.Buffer:

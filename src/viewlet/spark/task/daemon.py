@@ -1,4 +1,4 @@
-"""The process from which Spark forks its Python workers, where Spark is in this process: ``session`` names it.
+"""The process from which Spark forks its Python workers: ``session`` names it.
 
 PySpark's own has a worker import its modules after the fork, which with viewlet's takes half a second, and takes it
 again whenever workers were idle for a minute and Spark sent them home. Here they are there before the fork.

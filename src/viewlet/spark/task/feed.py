@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from viewlet.durable.chain import START, Address, Chain, Version
 from viewlet.durable.manifest import read_manifest
 from viewlet.durable.store import Store
+from viewlet.engines.native.engine import MOST_COPIES
 from viewlet.errors import CorruptError, DataError, OutOfRangeError
 from viewlet.schema import CLOCK
 from viewlet.spark.pipeline import Absent, Arrival, Works
@@ -41,8 +42,11 @@ from viewlet.spark.process.client import (
 )
 from viewlet.spark.process.events import INSTEAD
 from viewlet.spark.process.protocol import UnreachableError, described, raised
+from viewlet.spark.process.standby import here, leave, stand_by
+from viewlet.spark.process.ticket import Standby
 
 ANSWER, PARTIAL, OPEN, REFUSED, HELD, LOST = "answer", "partial", "open", "refused", "held", "lost"
+HERE = "here"  # which executor a task ran on, and the cells that make themselves ready there
 LETTERS = "letters"  # of rows that no cell could take: JSON, a line for each
 DEAD = "dead"  # their column, where a job keeps any
 NOBODY = -1  # the copy of a row that only opens its cell
@@ -85,6 +89,8 @@ class Turn:
     moment: int | None = None  # what now() is, in microseconds; None where no view asks
     absent: Mapping[str, Absent] = field(default_factory=dict)  # whose deletes of what is not there are letters
     counts: bool = False  # a batch of the stream, not of what was before it
+    moves: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # executor ↦ cells to come ↦ since which batch
+    left: Mapping[str, Address] = field(default_factory=dict)  # cells that have moved ↦ where they were
 
     def to_text(self) -> str:
         """For who hands rows over: the batch, and where the cells are."""
@@ -123,6 +129,10 @@ class Turn:
         works, name = self.works, merge_name(cell)
         assert works.merge is not None, "no view is summed across cells"
         return self._ticket(name, works.merge, (*works.merged, *(works.global_ if cell == 0 else ())), ())
+
+    def ticket_of(self, name: str) -> Ticket:
+        number = int(name[1:])
+        return self.ticket(number) if name == cell_name(number) else self.merge_ticket(number)
 
     def ticks(self, cell: int) -> Iterator[Rows]:
         """The moment, as the one row of each clock that the cell has."""
@@ -188,8 +198,23 @@ def feed_cells(turn: Turn, batches: Iterable[pa.RecordBatch]) -> Iterator[Messag
         return _asked(turn, cell, lambda ticket: apply(ticket, rows))
 
     letters = list[str]()
+    yield _here(turn)
     yield from chain.from_iterable(_at_once(applied, _by_cell(turn.works.arrivals, _living(batches, letters))))
     yield from _told(letters)
+
+
+def _here(turn: Turn) -> Message:
+    """So the driver learns of executors that have no cell yet, and of cells that are ready to move."""
+    home = here(turn.works.run)
+    ready = [stand_by(turn.ticket_of(cell), since) for cell, since in turn.moves.get(home, {}).items()]
+    return Message(0, HERE, home, json.dumps([standby.to_json() for standby in ready if standby]).encode())
+
+
+def _moved(turn: Turn, answer: Answer) -> None:
+    """The process that the cell was elsewhere is needed no more."""
+    before = turn.left.get(answer.cell)
+    if before is not None and before != answer.address:
+        leave(turn.works.run, answer.cell, before)
 
 
 def hand_over(turn: Turn, batches: Iterator[pa.RecordBatch]) -> Iterator[Message]:
@@ -258,15 +283,27 @@ def _by_cell(arrivals: tuple[Arrival, ...], batches: Iterable[pa.RecordBatch]) -
     by_cell: dict[int, list[Arrived]] = defaultdict(list)
     for batch in (batch for batch in batches if batch.num_rows):
         copies, ops = _places(batch, "copy"), _places(batch, "op")
+        _refuse_other_ops(arrivals, batch, ops)
         copies.pop(NOBODY, None)
         named = {c: batch.select(arrivals[c].slots).rename_columns(list(arrivals[c].columns)) for c in copies}
-        for cell, here in _places(batch, "cell").items():
+        for cell, its in _places(batch, "cell").items():
             mine = by_cell[cell]
             for copy, op in product(copies, ops):
-                rows = _chosen(named[copy], here, copies[copy], ops[op])
+                rows = _chosen(named[copy], its, copies[copy], ops[op])
                 if rows.num_rows:
                     mine.append(Arrived(arrivals[copy], Rows(arrivals[copy].relation, op, rows)))
     return by_cell
+
+
+def _refuse_other_ops(arrivals: tuple[Arrival, ...], batch: pa.RecordBatch, ops: dict[int, pa.Array | None]) -> None:
+    """And leave out what comes 0 times."""
+    for op in ops:
+        if op is None or not -MOST_COPIES <= op <= MOST_COPIES:
+            there = batch.column("op")
+            rows = batch.filter(pc.is_null(there) if op is None else pc.equal(there, op))
+            relation, what = arrivals[next(iter(_places(rows, "copy")))].relation, "NULL" if op is None else op
+            raise DataError(f"{relation}.op is {what}; it is +1 (insert), -1 (delete), or how often", relation=relation)
+    ops.pop(0, None)
 
 
 def _places(batch: pa.RecordBatch, column: str) -> dict[int, pa.Array | None]:
@@ -290,6 +327,7 @@ def _asked(turn: Turn, cell: int, ask: Callable[[Ticket], Answer]) -> list[Messa
         answer = ask(turn.ticket(cell))
     except HOPELESS as error:
         return [_refused(cell, error)]
+    _moved(turn, answer)
     opens = [Message(cell, OPEN, "", b"")] if opened and cell < turn.works.merge_cells else []
     partials = [Message(part.part, PARTIAL, _label(part.view, answer), part.data) for part in answer.parts]
     letters = list(_told(list(answer.letters)))
@@ -326,7 +364,7 @@ def feed_merge_cells(turn: Turn, messages: Iterable[Message]) -> Iterator[Messag
     """Each merge cell the partial changes that the cells sent it; their answers are passed on."""
     by_cell: dict[int, list[Message]] = defaultdict(list)
     for message in messages:
-        if message.kind in (ANSWER, REFUSED, LETTERS):
+        if message.kind in (ANSWER, REFUSED, LETTERS, HERE):
             yield message
         else:
             by_cell[message.part].append(message)
@@ -354,6 +392,7 @@ def _feed_merge_cell(turn: Turn, cell: int, messages: list[Message]) -> Message:
         answer = apply(turn.merge_ticket(cell), sorted(rows, key=lambda r: -r.times))
     except HOPELESS as error:
         return _refused(cell, error)
+    _moved(turn, answer)
     return _answered(cell, answer, {"summed": sorted(summed)})
 
 
@@ -371,6 +410,15 @@ def _refused(cell: int, error: Exception) -> Message:
 def letters_in(messages: Iterable[Message]) -> list[str]:
     """Of rows that no cell could take."""
     return [line for m in messages if m.kind == LETTERS for line in bytes(m.body).decode().split("\n")]
+
+
+def executors_in(messages: Iterable[Message]) -> dict[str, list[Standby]]:
+    """Those on which tasks ran, and the cells that are ready to move there."""
+    told: dict[str, list[Standby]] = defaultdict(list)
+    for message in messages:
+        if message.kind == HERE:
+            told[message.name] += map(Standby.from_json, json.loads(bytes(message.body)))
+    return told
 
 
 def answers(messages: list[Message]) -> list[Answer] | None:
