@@ -54,6 +54,33 @@ def grouped_side_by_side(subqueries: int) -> str:
     )
 
 
+def chain(joined: int) -> str:
+    """A stream joined with itself: the product rule would make 2ⁿ terms."""
+    where = " AND ".join(f"r{i}.a = r{i + 1}.k" for i in range(joined - 1))
+    return (
+        "CREATE STREAM r (k INTEGER, a INTEGER, v INTEGER);\nCREATE MATERIALIZED VIEW q AS SELECT r0.k, sum(r0.v) AS s "
+        f"FROM {', '.join(f'r r{i}' for i in range(joined))} WHERE {where} GROUP BY r0.k;"
+    )
+
+
+def padded_by_one_stream(joined: int) -> str:
+    joins = " ".join(f"LEFT JOIN s s{i} ON r.k = s{i}.k AND s{i}.a > {i}" for i in range(joined))
+    return (
+        "CREATE STREAM r (k INTEGER, v INTEGER); CREATE STREAM s (k INTEGER, a INTEGER);\n"
+        f"CREATE MATERIALIZED VIEW q AS SELECT s0.a, sum(v) AS s FROM r {joins} GROUP BY s0.a;"
+    )
+
+
+def rollup(columns: int) -> str:
+    """Each set of the keys beside its rank among all sets."""
+    keys = ", ".join(f"k{i}" for i in range(columns))
+    return (
+        f"CREATE STREAM r ({', '.join(f'k{i} INTEGER' for i in range(columns))}, v INTEGER);\n"
+        f"CREATE MATERIALIZED VIEW q AS SELECT * FROM (SELECT {keys}, s, rank() OVER (PARTITION BY k0 ORDER BY s) AS n "
+        f"FROM (SELECT {keys}, sum(v) AS s FROM r GROUP BY ROLLUP ({keys})) x) y WHERE n <= 3;"
+    )
+
+
 SCRIPTS: tuple[Script, ...] = (star, star_of_averages, exists, exists_of_one_table, grouped_side_by_side)
 
 
@@ -66,6 +93,22 @@ def test_maps_grow_with_the_query_and_statements_with_its_square(script: Script)
     six, twelve = viewlet.compile(script(6)), viewlet.compile(script(12))
     assert len(twelve.views) <= 2 * len(six.views)
     assert length(twelve) <= 4 * length(six)
+
+
+@pytest.mark.parametrize("script", [chain, padded_by_one_stream])
+def test_a_stream_that_is_joined_with_itself_grows_with_a_power(script: Script) -> None:
+    """n terms of n factors, for each of the n parts that are kept: from 4 to 8 to 12 no step is ten times."""
+    four, eight, twelve = (viewlet.compile(script(n)) for n in (4, 8, 12))
+    assert len(twelve.views) <= 2 * len(eight.views) <= 4 * len(four.views)
+    assert length(eight) <= 8 * length(four)
+    assert length(twelve) <= 27 / 8 * length(eight)
+
+
+def test_each_set_of_a_rollup_is_beside_its_own_aggregates() -> None:
+    """Not beside those of all sets: then a statement of one set would be as long as all of them."""
+    four, eight = (viewlet.compile(rollup(n)) for n in (4, 8))
+    assert len(eight.views) <= 2 * len(four.views)
+    assert length(eight) <= 6 * length(four)
 
 
 def test_grouped_subqueries_side_by_side_are_evaluated_once() -> None:

@@ -357,13 +357,21 @@ def relations(q: Query) -> frozenset[str]:
 
 @remembered(1 << 17)
 def atoms(q: Query) -> tuple[Atom, ...]:
-    """Every atom in Q, nested ones included."""
+    """Every atom in Q, nested ones included, as often as it stands there."""
     return (q,) if isinstance(q, (Rel, Delta, View)) else tuple(a for child in children(q) for a in atoms(child))
+
+
+@remembered(1 << 17)
+def different_atoms(q: Query) -> frozenset[Atom]:
+    """Every atom in Q, nested ones included."""
+    if isinstance(q, (Rel, Delta, View)):
+        return frozenset({q})
+    return frozenset[Atom]().union(*map(different_atoms, children(q)))
 
 
 def reads_update(q: Query) -> bool:
     """Some part of Q is the relation-valued parameter of a bulk update."""
-    return any(isinstance(a, Delta) for a in atoms(q))
+    return any(isinstance(a, Delta) for a in different_atoms(q))
 
 
 @remembered(1 << 16)

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Generic, TypeVar, get_args
 
 from viewlet.algebra.query import Query, children, map_children
+from viewlet.algebra.terms import Node
 
 C = TypeVar("C")
 
@@ -40,13 +41,24 @@ def _about(kind: type[Query], rules: tuple[Rule[C], ...]) -> tuple[Rule[C], ...]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One line of the record: at ``place`` (a view and an event) a rule made ``after`` of ``before``."""
+    """One line of the record: at ``place`` (a view and an event) a rule made ``became`` of ``was``.
+
+    Most steps are never shown, and parts of one query stand in hundreds of them: their texts are made when asked for.
+    """
 
     place: str
     rule: str
     source: str
-    before: str
-    after: str
+    was: Node
+    became: Node
+
+    @property
+    def before(self) -> str:
+        return self.was.text
+
+    @property
+    def after(self) -> str:
+        return self.became.text
 
 
 @dataclass
@@ -62,8 +74,8 @@ class Trace:
     deltas: dict[str, Query] = field(default_factory=dict)
     normal_forms: dict[tuple[Query, frozenset[str]], Query] = field(default_factory=dict, repr=False)
 
-    def record(self, name: str, source: str, before: str, after: str) -> None:
-        self.steps.append(Step(self.place, name, source, before, after))
+    def record(self, name: str, source: str, was: Node, became: Node) -> None:
+        self.steps.append(Step(self.place, name, source, was, became))
 
     def fired(self, rule_name: str) -> list[Step]:
         return [s for s in self.steps if s.rule == rule_name]
@@ -107,7 +119,7 @@ def rewrite(
             after = r.apply(q, context)
             if after is not None and after != q:
                 if trace is not None:
-                    trace.record(r.name, r.source, q.text, after.text)
+                    trace.record(r.name, r.source, q, after)
                 fired.append(r.name)
                 q = after
                 break

@@ -23,6 +23,7 @@ from viewlet.algebra.query import (
     children,
     inputs,
     outputs,
+    variables,
 )
 from viewlet.algebra.remembered import remembered
 from viewlet.errors import Error
@@ -44,12 +45,12 @@ class VerifyError(Error):
 
 def verify(q: Query, stage: Stage, *, bound: Names = frozenset(), bulk: bool = False, where: str = "") -> None:
     """Raise VerifyError unless Q may exist at ``stage``. ``bulk``: of a Δ trigger, so it reads the update."""
-    problem = _vocabulary(q, stage, bulk) or _closed(q, bound) or _sound(q, bound, frozenset())
+    problem = _vocabulary(q, stage, bulk) or _closed(q, bound) or _sound(q, bound & variables(q), frozenset())
     if problem:
         raise VerifyError(f"{stage}{' of ' if where else ''}{where}: {problem}\nin {q.text}")
 
 
-@remembered(1 << 14)
+@remembered(1 << 16)
 def _vocabulary(q: Query, stage: Stage, bulk: bool) -> str | None:
     banned = STAGES[stage] + ((Delta,) if stage == "statement" and not bulk else ())
     if isinstance(q, banned):
@@ -62,9 +63,12 @@ def _closed(q: Query, bound: Names) -> str | None:
     return f"not closed: nothing gives {_list(missing)} a value" if missing else None
 
 
-@remembered(1 << 14)
+@remembered(1 << 16)
 def _sound(q: Query, given: Names, around: Names) -> str | None:
-    """Evaluable and free of capture, for Q and everything in it; ``around`` are the names in use outside."""
+    """Evaluable and free of capture, for Q and everything in it; ``around`` are the names in use outside.
+
+    Both have no names but Q's own, so that a query that stands in many places is looked at once.
+    """
     problem = None
     match q:
         case Join(factors):
@@ -72,7 +76,8 @@ def _sound(q: Query, given: Names, around: Names) -> str | None:
         case Sum(group, inner):
             problem = _free_of_capture(q, outputs(inner) - group - given, around)
     inside = around | outputs(q)
-    return problem or _first(_sound(part, given, inside) for part in children(q) if children(part))
+    parts = ((part, variables(part)) for part in children(q) if children(part))
+    return problem or _first(_sound(part, given & names, inside & names) for part, names in parts)
 
 
 def _evaluable(factors: tuple[Query, ...], bound: Names) -> str | None:

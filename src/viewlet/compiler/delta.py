@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 from typing_extensions import assert_never
 
@@ -27,6 +29,7 @@ from viewlet.algebra.query import (
     factors,
     inputs,
     join,
+    map_children,
     negate,
     outputs,
     relations,
@@ -41,9 +44,11 @@ from viewlet.algebra.remembered import remembered
 from viewlet.algebra.terms import Var
 from viewlet.algebra.turns import is_turns
 from viewlet.compiler.context import Context
+from viewlet.compiler.normal_forms import Known
 from viewlet.compiler.simplify import simplify
 from viewlet.program.trigger import Event
 
+MOST_PRODUCTS = 64  # that the choices of those that change make of one product
 MOST_VALUES = 6  # old and new values that an event may name: a nested aggregate over them is evaluated for each
 
 
@@ -94,11 +99,15 @@ def delta_join(q: Join, e: Event) -> Query:
 
     For n linear factors: the sum over every choice of those that change, at least one. Each is a flat product, in which
     a factor finds the columns that another makes. A product N of nested aggregates follows: ΔL ⋈ N' + L ⋈ ΔN.
+    Where those are too many, Q₁' ⋈ … ⋈ ΔQᵢ ⋈ … ⋈ Qₙ for each i, with the versions after the event in front.
     """
     changing = [f for f in q.factors if e.relation in relations(f)]
     constant = [f for f in q.factors if e.relation not in relations(f)]
     linear = [(f, delta(f, e)) for f in changing if not isinstance(f, (Bind, Exists))]
     after, change = delta_together([f for f in changing if isinstance(f, (Bind, Exists))], e)
+    if prod(1 + len(branches(d)) for _, d in linear) > MOST_PRODUCTS:
+        terms = (join(*constant, *_telescoped(linear, i, e), after) for i in range(len(linear)))
+        return union(*terms, *(join(*constant, *(f for f, _ in linear), c) for c in change))
     choices = product(*linear)
     before = next(choices)  # the first takes no delta at all
     return union(
@@ -106,21 +115,37 @@ def delta_join(q: Join, e: Event) -> Query:
     )
 
 
+def _telescoped(linear: Sequence[tuple[Query, Query]], i: int, e: Event) -> list[Query]:
+    """Q₁' ⋈ … ⋈ Qᵢ₋₁' ⋈ ΔQᵢ ⋈ Qᵢ₊₁ ⋈ … ⋈ Qₙ"""
+    return [*(updated(f, e) for f, _ in linear[:i]), linear[i][1], *(f for f, _ in linear[i + 1 :])]
+
+
+def updated(q: Query, e: Event) -> Query:
+    """Q' = Q + ΔQ, with the update where the relation stands"""
+    if e.relation not in relations(q):
+        return q
+    match q:
+        case Rel():
+            return union(q, delta(q, e))
+        case Sum(group, inner):
+            after = updated(inner, e)
+            return sum_((group | inputs(q)) & outputs(after), after)
+        case Bind() | Exists():
+            return delta_together([q], e)[0]
+        case _:
+            return map_children(q, lambda child: updated(child, e))
+
+
 def delta_together(nested: list[Bind | Exists], e: Event) -> tuple[Query, list[Query]]:
     """N' and the terms of ΔN, for a product N of nested aggregates
 
     Δ(F₁ ⋈ F₂) := D ⋈ (F₁' ⋈ F₂' − F₁ ⋈ F₂) where one D restricts both; Δ(F ⋈ G) := ΔF ⋈ G + F' ⋈ ΔG where none does.
-    So n of them make 2n terms at most, where the product rule would make 3ⁿ.
+    Both D may be one that holds where either does. So n of them make 2n terms at most, where the product rule would
+    make 3ⁿ.
     """
     all_changes = [_Change(f, *range_restriction(f.query, e)) for f in nested]
     same = join(*(c.factor for c in all_changes if c.rest == ZERO))  # reads the relation, but not what changes in it
-    changes = [c for c in all_changes if c.rest != ZERO]
-    domains = [c.domain for c in changes]
-    groups: dict[Query, list[_Change]] = {}
-    for c in changes:
-        widest = next((d for d in domains if implies(c.domain, d) and not implies(d, c.domain)), c.domain)
-        groups.setdefault(widest, []).append(c)
-    groups = _readers_first(groups)
+    groups = _readers_first(_by_domain([c for c in all_changes if c.rest != ZERO]))
     sides = [(join(*(c.factor for c in group)), join(*(c.after(ONE) for c in group))) for group in groups.values()]
     terms = []
     for i, (domain, group) in enumerate(groups.items()):
@@ -128,6 +153,37 @@ def delta_together(nested: list[Bind | Exists], e: Event) -> tuple[Query, list[Q
         inside = union(join(*(c.after(domain) for c in group)), negate(sides[i][0]))
         terms.append(join(around, domain, inside))
     return join(same, *(new for _, new in sides)), terms
+
+
+def _by_domain(changes: list[_Change]) -> dict[Query, list[_Change]]:
+    """Those that change together, with the domain of all: a narrower one counts as the wider one.
+
+    Two domains over the same columns count as one that holds where either does: each of two terms would evaluate the
+    other's aggregates in its own domain anyway.
+    """
+    every = list(dict.fromkeys(c.domain for c in changes))
+    groups: dict[Query, list[_Change]] = {}
+    for c in changes:
+        widest = next((d for d in every if implies(c.domain, d) and not implies(d, c.domain)), c.domain)
+        groups.setdefault(widest, []).append(c)
+    alike: dict[tuple[Query, frozenset[str]], list[Query]] = {}
+    for domain in groups:
+        bindings = join(*(f for f in factors(domain) if not isinstance(f, Exists)))
+        alike.setdefault((bindings, outputs(domain)), []).append(domain)
+    either = (_in_either(bindings, {d: groups[d] for d in domains}) for (bindings, _), domains in alike.items())
+    return dict(part for parts in either for part in parts)
+
+
+def _in_either(bindings: Query, groups: dict[Query, list[_Change]]) -> list[tuple[Query, list[_Change]]]:
+    """B ⋈ Exists(Q₁) and B ⋈ Exists(Q₂) as B ⋈ Exists(Q₁ + Q₂), unless one aggregate reads the value of another."""
+    exists = [[f for f in factors(d) if isinstance(f, Exists)] for d in groups]
+    changes = [c for group in groups.values() for c in group]
+    values = {c.factor.var for c in changes if isinstance(c.factor, Bind)}
+    if len(groups) < 2 or any(len(e) != 1 for e in exists) or any(inputs(c.factor) & values for c in changes):
+        return list(groups.items())
+    parts = list(dict.fromkeys(b for (e,) in exists for b in branches(e.query)))
+    kept = [p for p in parts if not any(_within(p, other) and not _within(other, p) for other in parts)]
+    return [(join(bindings, Exists(union(*kept))), changes)]
 
 
 def _readers_first(groups: dict[Query, list[_Change]]) -> dict[Query, list[_Change]]:
@@ -176,10 +232,15 @@ def _exists_implies(narrow: Query, wide: Query) -> bool:
     """Exists(Sum_A(f ⋈ Q)) ⇒ Exists(Sum_A(Q)), branch by branch: nothing in a domain is negative."""
     if not isinstance(narrow, Exists) or not isinstance(wide, Exists):
         return False
-    return all(
-        any(outputs(w) == outputs(n) and set(_body(w)) <= set(_body(n)) for w in branches(wide.query))
-        for n in branches(narrow.query)
-    )
+    return all(any(_within(n, w) for w in branches(wide.query)) for n in branches(narrow.query))
+
+
+def _within(narrow: Query, wide: Query) -> bool:
+    """Sum_A(Q) is not 0 where Sum_A(f ⋈ Q) is not, and the same for a Sum among the factors of Q."""
+    if outputs(narrow) != outputs(wide):
+        return False
+    has = _body(narrow)
+    return all(w in has or (isinstance(w, Sum) and any(_within(f, w) for f in has)) for w in _body(wide))
 
 
 def _body(q: Query) -> tuple[Query, ...]:
@@ -198,7 +259,7 @@ def range_restriction(q: Query, e: Event) -> tuple[Query, Query]:
     """
     if e.relation not in relations(q):
         return ONE, ZERO
-    change = simplify(delta(q, e), Context(bound=frozenset(e.params), event=e))
+    change = simplify(delta(q, e), Context(bound=frozenset(e.params), event=e), known=_normal_forms())
     if change == ZERO:
         return ONE, ZERO
     common = set.intersection(*({f for f in factors(b) if _is_binding(f, e)} for b in branches(change)))
@@ -208,6 +269,12 @@ def range_restriction(q: Query, e: Event) -> tuple[Query, Query]:
     open_variables = (outputs(q) | correlated) - outputs(bindings) - frozenset(e.params)
     domain = _domain(rest, open_variables, e) if open_variables else ONE
     return join(bindings, domain if domain is not None else ONE), rest
+
+
+@remembered(1)
+def _normal_forms() -> Known:
+    """What simplification made of changes: that of a nested aggregate stands again in those of all around it."""
+    return {}
 
 
 def _is_binding(f: Query, e: Event) -> bool:
@@ -225,7 +292,7 @@ def _domain(q: Query, wanted: frozenset[str], e: Event) -> Query | None:
         supports = [_values_named(b, wanted, params) for b in branches(q)[:MOST_VALUES]]
     if any(s is None for s in supports) or len(supports) < len(branches(q)):
         return None
-    return with_plain_locals(Exists(union(*(sum_(wanted, _given(s, e)) for s in supports if s is not None))))
+    return Exists(union(*(with_plain_locals(sum_(wanted, _given(s, e))) for s in supports if s is not None)))
 
 
 def _values_named(q: Query, wanted: frozenset[str], params: frozenset[str]) -> Query | None:

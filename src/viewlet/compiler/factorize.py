@@ -19,6 +19,7 @@ from viewlet.algebra.query import (
 )
 from viewlet.algebra.rewrite import Rule, Trace, rewrite, rule
 from viewlet.compiler.context import Context
+from viewlet.compiler.normal_forms import Known, NormalForms
 from viewlet.compiler.simplify import without
 
 
@@ -82,5 +83,6 @@ def _merge(a: Query, b: Query) -> Query | None:
 FACTORIZATIONS: tuple[Rule[Context], ...] = (factorization, merge_sums)
 
 
-def factorize(q: Query, context: Context, trace: Trace | None = None) -> Query:
-    return rewrite(q, FACTORIZATIONS, context, trace)
+def factorize(q: Query, context: Context, trace: Trace | None = None, known: Known | None = None) -> Query:
+    """``known``: what came of the parts of other statements."""
+    return rewrite(q, FACTORIZATIONS, context, trace, NormalForms(context.bound, {} if known is None else known))

@@ -36,7 +36,7 @@ from viewlet.algebra.rewrite import Rule, Trace, rule
 from viewlet.algebra.terms import Op, free
 from viewlet.algebra.turns import is_turns
 from viewlet.compiler.context import Context
-from viewlet.compiler.padding import is_padded
+from viewlet.compiler.padding import is_lookup
 from viewlet.compiler.restriction import incremental
 from viewlet.compiler.simplify import locals_apart, simplify, without
 from viewlet.compiler.values import is_running, value_map
@@ -68,7 +68,7 @@ def is_domain(f: Query) -> bool:
 
 def is_nested(f: Query) -> bool:
     """A part that is not linear in the relations or the update it reads."""
-    if is_padded(f):
+    if is_lookup(f):
         return True
     return isinstance(f, (Bind, Exists)) and (bool(relations(f)) or (isinstance(f, Bind) and reads_update(f)))
 
@@ -280,7 +280,7 @@ def _must_decorrelate(f: Query, parts: Factors, context: Context) -> bool:
     """
     outer = [p for p in parts if relations(p) and not is_nested(p)]
     changes = context.event is not None and context.event.relation in relations(f)
-    if not outer or changes or reads_update(f) or is_padded(f):
+    if not outer or changes or reads_update(f) or is_lookup(f):
         return True
     if isinstance(f, Exists) and variables(f) & context.bound:
         return True  # a domain: the parameters lead to its few tuples, a view with it inside would have to keep them
@@ -318,17 +318,22 @@ FIGURE_2: tuple[Rule[Context], ...] = (
 )
 
 
-def decide(q: Query, context: Context, name_view: NameView, trace: Trace | None = None) -> Query:
-    """Apply Figure 2 to 𝓜(Q) to a fixpoint; ``name_view`` gives every 𝓜 that is left its view."""
-    return _decide(q, context, name_view, trace, {})
+Decided = dict[tuple[Query, frozenset[str]], Query]  # 𝓜(Q) where these are bound: n terms of a delta share most of them
+
+
+def decide(
+    q: Query, context: Context, name_view: NameView, trace: Trace | None = None, decided: Decided | None = None
+) -> Query:
+    """Apply Figure 2 to 𝓜(Q) to a fixpoint; ``name_view`` gives every 𝓜 that is left its view.
+
+    ``decided``: what was decided before, in contexts that differ in no more than what is bound.
+    """
+    return _decide(q, context, name_view, trace, {} if decided is None else decided)
 
 
 def decide_inside(q: Query, context: Context, name_view: NameView, trace: Trace | None = None) -> Query:
     """Decide every 𝓜 in Q."""
     return _decide_inside(q, context, name_view, trace, {})
-
-
-Decided = dict[tuple[Query, frozenset[str]], Query]  # 𝓜(Q) where these are bound: n terms of a delta share most of them
 
 
 def _decide(q: Query, context: Context, name_view: NameView, trace: Trace | None, decided: Decided) -> Query:
@@ -337,7 +342,7 @@ def _decide(q: Query, context: Context, name_view: NameView, trace: Trace | None
         after = r.apply(q, context)
         if after is not None:
             if trace is not None and r is not leave_constants:
-                trace.record(r.name, r.source, f"M({q.text})", after.text)
+                trace.record(r.name, r.source, Materialize(q, context.bound), after)
             return _decide_inside(after, context, name_view, trace, decided)
     return name_view(q, context)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from viewlet.algebra.query import Bind, Exists, Query, View, children
+from viewlet.algebra.query import Bind, Exists, Query, View, children, different_atoms
+from viewlet.algebra.remembered import remembered
 from viewlet.program.trigger import MapDefinition, Statement
 
 
+@remembered(1 << 16)
 def depth(q: Query) -> int:
     """How many nested aggregates stand inside each other."""
     return isinstance(q, (Bind, Exists)) + max(map(depth, children(q)), default=0)
@@ -16,10 +18,9 @@ def depth(q: Query) -> int:
 
 def views_read(q: Query, views: Mapping[str, MapDefinition]) -> frozenset[str]:
     """The views that evaluating Q may read; a view cache that misses reads what fills it."""
-    if isinstance(q, View):
-        fill = views[q.name].fill
-        return frozenset({q.name}) | (views_read(fill, views) if fill is not None else frozenset())
-    return frozenset().union(*(views_read(c, views) for c in children(q)))
+    names = frozenset(a.name for a in different_atoms(q) if isinstance(a, View))
+    fills = (fill for name in names if (fill := views[name].fill) is not None)
+    return names.union(*(views_read(fill, views) for fill in fills))
 
 
 class CircularError(Exception):

@@ -36,7 +36,7 @@ class Reuse:
         if expression is s.expression or expression == s.expression:
             return s
         self.trace.place = f"{s.target.name} on {event}"
-        self.trace.record("reuse", "§5.1, of re-evaluations", s.expression.text, expression.text)
+        self.trace.record("reuse", "§5.1, of re-evaluations", s.expression, expression)
         return replace(s, expression=expression)
 
 

@@ -28,8 +28,10 @@ from viewlet.algebra.query import (
 )
 from viewlet.algebra.remembered import forget, uncollected
 from viewlet.algebra.rewrite import rewrite
+from viewlet.algebra.terms import Var
 from viewlet.algebra.verify import verify
 from viewlet.compiler.aggregates import SUMS_OF_GROUPS, as_count, only_tested, shows_all
+from viewlet.compiler.alike import with_one_of_each
 from viewlet.compiler.catalog import Catalog
 from viewlet.compiler.context import Context
 from viewlet.compiler.finish import apart, may_multiply, only_where, rows_apart, with_maps
@@ -77,7 +79,9 @@ def compile_query(
     name: str, q: Query, schema: Sequence[Relation], strategy: str = "optimized", *, ordered: bool = True
 ) -> Program:
     """VT of one query of the calculus: the form in which the paper gives its examples."""
-    return _compile(tuple(schema), (Result(name, (), q),), strategy, ordered, counted=False)
+    program = _compile(tuple(schema), (Result(name, (), q),), strategy, ordered, counted=False)
+    forget()
+    return program
 
 
 @uncollected()
@@ -253,7 +257,7 @@ def _finished_when_read(compilation: Compilation, result: Result) -> Result | No
         return compilation.catalog.root("_".join([name, *sorted(relations(q))]), q, why, result.name)
 
     def read(var: str, parts: Query) -> Query:
-        compilation.trace.record("finished_when_read", "Figure 2 (1) at the root", var, parts.text)
+        compilation.trace.record("finished_when_read", "Figure 2 (1) at the root", Var(var), parts)
         return with_maps(parts, partial(factor, f"{result.name}_{var}"))
 
     keys, others = (rows, []) if split is None else split
@@ -269,7 +273,8 @@ def _defined(compilation: Compilation, q: Query, tested: bool) -> Query:
     context, trace = Context(static=compilation.static, counted=compilation.counted), compilation.trace
     definition = rewrite(simplify(narrow(q), context, trace), SUMS_OF_GROUPS, context, trace)
     definition = simplify(definition, context, trace)
-    return simplify(as_count(definition), context, trace) if tested else definition
+    definition = simplify(as_count(definition), context, trace) if tested else definition
+    return with_one_of_each(definition, compilation.alike)
 
 
 def _cases(q: Query) -> list[Query]:

@@ -38,9 +38,10 @@ from viewlet.algebra.remembered import remembered
 from viewlet.algebra.rewrite import Rule, Trace, rewrite, rule
 from viewlet.algebra.terms import COMPARISONS, NULL, ONE_TERM, TRUE, ZERO_TERM, Const, Op, Term, Var, free, op
 from viewlet.algebra.turns import is_turns
+from viewlet.compiler.constants import known_constant
 from viewlet.compiler.context import Context
-from viewlet.compiler.normal_forms import NormalForms
-from viewlet.compiler.padding import is_padded, stay_whole
+from viewlet.compiler.normal_forms import Known, NormalForms
+from viewlet.compiler.padding import is_lookup, stay_whole
 
 Computed = tuple[str, Term, Bind]  # x, t and the binding x := t
 
@@ -92,7 +93,7 @@ def polynomial_expansion(q: Query, context: Context) -> Query | None:
         case Join(parts):
             whole = stay_whole(parts)
             for f in parts:
-                if isinstance(f, Union) and not (whole and is_padded(f)) and not is_turns(f):
+                if isinstance(f, Union) and not (whole and is_lookup(f)) and not is_turns(f):
                     rest = without(parts, f)
                     return union(*(join(rest, b) for b in f.branches))
     return None
@@ -440,6 +441,7 @@ def _same_on(group: frozenset[str], atom: Delta | Rel, other: Query) -> bool:
 
 SIMPLIFICATIONS: tuple[Rule[Context], ...] = (
     constant_comparison,
+    known_constant,  # before polynomial_expansion: what it takes away need not be multiplied out
     split_product,  # before unification: a factor of its own can be unified, pulled out or left
     polynomial_expansion,  # before sum_over_union, which needs the union on top
     sum_over_union,
@@ -457,7 +459,12 @@ SIMPLIFICATIONS: tuple[Rule[Context], ...] = (
 )
 
 
-def simplify(q: Query, context: Context, trace: Trace | None = None) -> Query:
-    """The normal form of Q where ``context.bound`` have values."""
-    memo = NormalForms(context.bound, {} if trace is None else trace.normal_forms)
+def simplify(q: Query, context: Context, trace: Trace | None = None, known: Known | None = None) -> Query:
+    """The normal form of Q where ``context.bound`` have values; ``known``: forms under contexts that differ in no more.
+
+    A trace has those of its compilation.
+    """
+    if known is None:
+        known = {} if trace is None else trace.normal_forms
+    memo = NormalForms(context.bound, known)
     return rewrite(q, SIMPLIFICATIONS, context, trace, memo)

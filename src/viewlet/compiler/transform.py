@@ -17,9 +17,9 @@ from viewlet.algebra.query import (
     Sum,
     Value,
     View,
-    atoms,
     branches,
     children,
+    different_atoms,
     factors,
     inputs,
     join,
@@ -34,13 +34,15 @@ from viewlet.algebra.query import (
 from viewlet.algebra.rewrite import Trace
 from viewlet.algebra.terms import Term, Var
 from viewlet.algebra.verify import VerifyError, verify
+from viewlet.compiler.alike import Alike
 from viewlet.compiler.catalog import Catalog
 from viewlet.compiler.context import Context
 from viewlet.compiler.delta import delta
 from viewlet.compiler.factorize import factorize
 from viewlet.compiler.gaps import delta_of_gaps, side_by_side
 from viewlet.compiler.halves import halves
-from viewlet.compiler.materialize import decide, decide_inside
+from viewlet.compiler.materialize import Decided, decide, decide_inside
+from viewlet.compiler.normal_forms import Known
 from viewlet.compiler.order import CircularError, depth
 from viewlet.compiler.refresh import groups_that_change
 from viewlet.compiler.restriction import must_reevaluate
@@ -64,6 +66,9 @@ class Compilation:
     statements: dict[Event, list[Statement]] = field(default_factory=dict)
     choices: Mapping[tuple[str, str], Choice] = field(default_factory=dict)  # (shape of a view, relation) → by cost
     cache_domains: dict[str, float] = field(default_factory=dict)
+    alike: Alike = field(default_factory=dict)
+    factored: Known = field(default_factory=dict)
+    decided: dict[Context, Decided] = field(default_factory=dict)  # views of one script share most nested aggregates
     ordered: bool = True  # the engines have ordered access paths
     counted: bool = False  # relations are tables: no row is there less than 0 times
     wide: set[str] = field(default_factory=set)  # roots of views that would need too many maps
@@ -173,7 +178,7 @@ class Compilation:
         if split is None:
             return None
         self.trace.place = f"{view.name} on {event}"
-        self.trace.record("in_halves", "§5.1, rule (4) I, by halves", view.definition.text, split[1].text)
+        self.trace.record("in_halves", "§5.1, rule (4) I, by halves", view.definition, split[1])
         context = Context(frozenset(event.params), event, self.static, choice.strategy, self.ordered, self.counted)
         context = replace(context, wide=self.catalog.serves[view.name] in self.wide)
         statements = [self.half(view, context, q, late) for q, late in zip(split, (False, True), strict=True)]
@@ -188,7 +193,7 @@ class Compilation:
             decided = self.decision(q, context, view, apart=True)
         if late and is_read(view, decided):
             decided = self.decision(q, replace(context, by_value=False), view)
-        return replace(aim(view, factorize(decided, context, self.trace), context), late=late)
+        return replace(aim(view, self.factorized(decided, context), context), late=late)
 
     def split_gaps(self, view: MapDefinition, event: Event) -> Query | None:
         """ΔQ of one row in a gap that Q tests; not None for a bulk update that may split such a gap several times."""
@@ -205,10 +210,10 @@ class Compilation:
         verify(change, "delta", bound=context.bound, where=self.trace.place)
         self.trace.deltas[self.trace.place] = change
         if nested_changes(view.definition, event):
-            self.trace.record("increment", "§5.1, rule (4) I", view.definition.text, change.text)
+            self.trace.record("increment", "§5.1, rule (4) I", view.definition, change)
         expression = self.decision(change, context, view)
         if not apart:
-            expression = factorize(expression, context, self.trace)
+            expression = self.factorized(expression, context)
         return aim(view, expression, context) if expression != ZERO else None
 
     def reevaluation(self, view: MapDefinition, context: Context, apart: bool = False) -> Statement | None:
@@ -216,15 +221,15 @@ class Compilation:
 
         ``apart``: no view is kept for a join of two relations of Q.
         """
-        self.trace.record("reevaluate", "§5.1, rule (4) R", view.definition.text, view.definition.text)
+        self.trace.record("reevaluate", "§5.1, rule (4) R", view.definition, view.definition)
         assert context.event is not None
         by_value = context.by_value and must_reevaluate(view.definition, context.event)
         context = replace(context, bound=frozenset(view.inputs), by_value=by_value)
         decided = self.decision(view.definition, context, view, apart)
-        if any(atom.name == view.name for atom in atoms(decided)):  # kept by the values of groups, it is its own source
+        if is_read(view, decided):  # kept by the values of groups, it is its own source
             context = replace(context, by_value=False)
             decided = self.decision(view.definition, context, view, apart)
-        expression = factorize(decided, context, self.trace)
+        expression = self.factorized(decided, context)
         return Statement(view.read, ":=", expression) if expression != ZERO else None
 
     def refreshed_groups(self, view: MapDefinition, context: Context, target: View) -> Statement:
@@ -232,22 +237,22 @@ class Compilation:
         self.trace.deltas.pop(self.trace.place, None)
         given = {v: Var(p) for v, p in zip(view.outputs, target.outputs, strict=True) if v != p}
         definition = substitute(view.definition, given)
-        self.trace.record("reevaluate_groups", "§5.1, rule (4) R", view.definition.text, definition.text)
+        self.trace.record("reevaluate_groups", "§5.1, rule (4) R", view.definition, definition)
         assert context.event is not None
         context = replace(context, bound=frozenset(context.event.params), by_value=False)
-        expression = factorize(self.decision(definition, context, view), context, self.trace)
+        expression = self.factorized(self.decision(definition, context, view), context)
         return Statement(target, "+=", union(expression, negate(target)), late=True)
 
     def refreshed(self, view: MapDefinition, context: Context, groups: Query) -> Statement | None:
         """Q[k] += D[k] ⋈ (Q'[k] − Q[k]): the groups in which the event may change something; None if Q' needs Q"""
         context = replace(context, by_value=False)
         definition = sum_(view.outputs, join(groups, *factors(body(view.definition))))
-        self.trace.record("reevaluate_groups", "§5.1, rule (4) R", view.definition.text, definition.text)
+        self.trace.record("reevaluate_groups", "§5.1, rule (4) R", view.definition, definition)
         after = self.decision(definition, context, view)
-        if any(a.name == view.name for a in atoms(after)):
+        if is_read(view, after):
             return None
         before = join(self.decision(groups, context, view), view.read)
-        expression = factorize(union(after, negate(before)), context, self.trace)
+        expression = self.factorized(union(after, negate(before)), context)
         return replace(aim(view, expression, context), late=True)
 
     # -- where reads go ------------------------------------------------------------------------------------------------
@@ -263,7 +268,11 @@ class Compilation:
 
         if apart:
             return decide_inside(side_by_side(q), context, name_view, self.trace)
-        return decide(q, context, name_view, self.trace)
+        decided = self.decided.setdefault(replace(context, bound=frozenset()), {})
+        return decide(q, context, name_view, self.trace, decided)
+
+    def factorized(self, q: Query, context: Context) -> Query:
+        return factorize(q, context, self.trace, self.factored)
 
     def over_base_tables(self, q: Query) -> Query:
         """Q with every relation read from a view that is the relation itself."""
@@ -304,7 +313,7 @@ class Compilation:
         """§5.1: a cache keeps what was asked for. A miss evaluates the definition over views without inputs."""
         view = self.catalog.views[name]
         source = "Figure 2 (3), input variables as elements of A"
-        self.trace.record("view_cache", source, view.definition.text, view.read.text)
+        self.trace.record("view_cache", source, view.definition, view.read)
         inside = replace(
             context,
             bound=frozenset(view.inputs),
@@ -313,9 +322,9 @@ class Compilation:
         )
         why = f"fills view cache {name}"
         fill = decide(view.definition, inside, lambda q, c: self.name_view(q, c, name, why), self.trace)
-        if any(isinstance(a, View) and a.inputs for a in atoms(fill)):
+        if any(isinstance(a, View) and a.inputs for a in different_atoms(fill)):
             raise VerifyError(f"view cache {name} would be filled from a cache: {fill.text}")
-        self.catalog.views[name] = replace(view, fill=factorize(fill, inside, self.trace))
+        self.catalog.views[name] = replace(view, fill=self.factorized(fill, inside))
 
 
 # -- small facts about definitions and statements ----------------------------------------------------------------------
@@ -326,7 +335,7 @@ def body(q: Query) -> Query:
 
 
 def is_read(view: MapDefinition, q: Query) -> bool:
-    return any(atom.name == view.name for atom in atoms(q))
+    return any(atom.name == view.name for atom in different_atoms(q))
 
 
 def nested_changes(q: Query, event: Event) -> bool:

@@ -20,8 +20,8 @@ from viewlet.algebra.query import (
     Rel,
     Sum,
     Union,
-    atoms,
     children,
+    different_atoms,
     factors,
     inputs,
     join,
@@ -154,19 +154,27 @@ class Cut:
 
     def _query(self, q: Query) -> Query:
         """Q over whole relations: Sum_a(R(a, b, c)) for R(a), and R(a, b, c) where a Sum stands around it already."""
-        if not any(a.name in self.places for a in atoms(q)):
+        if not any(a.name in self.places for a in different_atoms(q)):
             return q
-        return self._whole(q, dict.fromkeys(variables(q), 1))
+        return self._whole(q, dict.fromkeys(variables(q), 1), {})
 
-    def _whole(self, q: Query, taken: dict[str, int]) -> Query:
+    def _whole(self, q: Query, taken: dict[str, int], done: dict[Query, Query]) -> Query:
+        """``done``: what stands in several places has the same names in each, since a Sum keeps them inside."""
+        if q not in done:
+            done[q] = self._made_whole(q, taken, done)
+        return done[q]
+
+    def _made_whole(self, q: Query, taken: dict[str, int], done: dict[Query, Query]) -> Query:
         match q:
             case Rel() | Delta():
                 return sum_(outputs(q), self._atom(q, taken))
             case Sum(group, inner):
                 parts = factors(inner)
-                whole = [self._atom(f, taken) if isinstance(f, (Rel, Delta)) else self._whole(f, taken) for f in parts]
+                whole = (
+                    self._atom(f, taken) if isinstance(f, (Rel, Delta)) else self._whole(f, taken, done) for f in parts
+                )
                 return sum_(group, join(*whole))
-        return map_children(q, lambda child: self._whole(child, taken))
+        return map_children(q, lambda child: self._whole(child, taken, done))
 
     def _atom(self, q: Rel | Delta, taken: dict[str, int]) -> Rel | Delta:
         """The atom with a new name in each column that was left out."""

@@ -176,7 +176,7 @@ class Lowering:
 
         if path is None or chosen is not path.atom:
             others = without(parts, chosen)
-            once = is_turns(chosen) or (is_padded(chosen) and any(map(has_padded, others)))
+            once = is_turns(chosen) or (is_lookup(chosen) and any(map(has_lookup, others)))
             lowered = self.collected if once and not outputs(chosen) <= scope.bound else self.query
             return lowered(chosen, scope, after(others))
         rest = after(tuple(f for f in parts if f not in (path.atom, *path.replaced)))
@@ -357,14 +357,27 @@ def without(parts: tuple[Query, ...], taken: Query) -> tuple[Query, ...]:
     return parts[:i] + parts[i + 1 :]
 
 
-def is_padded(q: Query) -> bool:
-    """A union of an outer join: one of its branches is a row of NULLs."""
-    parts = [f for b in branches(q) for f in factors(b.query if isinstance(b, Sum) else b)]
-    return isinstance(q, Union) and any(isinstance(f, Bind) and f.query == Value(NULL) for f in parts)
+def is_lookup(q: Query) -> bool:
+    """A union of an outer join, one of whose branches is a row of NULLs, or a relation with the row of an event."""
+    if not isinstance(q, Union):
+        return False
+    parts = [factors(b.query if isinstance(b, Sum) else b) for b in branches(q)]
+    padded = any(isinstance(f, Bind) and f.query == Value(NULL) for fs in parts for f in fs)
+    reads, updates = [fs for fs in parts if len(fs) == 1 and isinstance(fs[0], View)], list(filter(_is_row, parts))
+    return padded or (bool(updates) and len(reads) == 1 and len(reads) + len(updates) == len(parts))
 
 
-def has_padded(q: Query) -> bool:
-    return is_padded(q) or (isinstance(q, (Join, Sum)) and any(map(has_padded, children(q))))
+def _is_row(parts: tuple[Query, ...]) -> bool:
+    """(a := @a) ⋈ (b := @b) …, or ΔR(a, b): what an event adds to a relation."""
+    named = [f.query for f in parts if isinstance(f, Bind)]
+    rest = [f for f in parts if not isinstance(f, Bind)]
+    return all(isinstance(q, Value) and isinstance(q.term, Var) for q in named) and all(
+        isinstance(f, (Value, Delta)) for f in rest
+    )
+
+
+def has_lookup(q: Query) -> bool:
+    return is_lookup(q) or (isinstance(q, (Join, Sum)) and any(map(has_lookup, children(q))))
 
 
 def counts_rows(q: Query) -> bool:

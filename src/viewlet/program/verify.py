@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from viewlet.algebra.query import Delta, Query, View, atoms, inputs, outputs
+from viewlet.algebra.query import Delta, Query, View, different_atoms, inputs, outputs
 from viewlet.algebra.terms import free
 from viewlet.algebra.verify import VerifyError, verify
 from viewlet.program.trigger import Event, Extreme, Gather, MapDefinition, Program, Result, Statement, Trigger
@@ -127,8 +127,9 @@ def _verify_gather(gather: Gather, where: str, program: Program) -> None:
 
 def _verify_reads(q: Query, where: str, program: Program) -> None:
     """Every view that Q names is kept, with these many inputs and outputs."""
-    for read in (a for a in atoms(q) if isinstance(a, View)):
-        view = next((v for v in program.views if v.name == read.name), None)
+    views = {v.name: v for v in program.views}
+    for read in (a for a in different_atoms(q) if isinstance(a, View)):
+        view = views.get(read.name)
         if view is None:
             raise VerifyError(f"{where}: there is no view {read.name}")
         if (len(read.inputs), len(read.outputs)) != (len(view.inputs), len(view.outputs)):
@@ -137,7 +138,7 @@ def _verify_reads(q: Query, where: str, program: Program) -> None:
 
 def _verify_update(q: Query, event: Event, where: str, program: Program) -> None:
     """The only update that a statement reads is that of its own event."""
-    for update in (a for a in atoms(q) if isinstance(a, Delta)):
+    for update in (a for a in different_atoms(q) if isinstance(a, Delta)):
         if update.name != event.relation or len(update.vars) != len(program.relation(event.relation).columns):
             raise VerifyError(f"{where}: {update.text} is not the update of this event")
 
