@@ -98,6 +98,7 @@ WRITTEN = {
     ("tpch", "q2"): "O(matches log n)",
     **dict.fromkeys((("tpch", "q15"), ("tpch", "q16"), ("tpch", "q19"), ("tpch", "q20")), "O(matches)"),
     **dict.fromkeys((("nexmark", "q5"), ("nexmark", "q7")), "O(matches)"),
+    ("tpcds", "q15"): "O(matches log n)",
     **{("nexmark", q): "O(matches log n)" for q in ("q4", "q6", "q9", "q18", "q19")},
 }
 

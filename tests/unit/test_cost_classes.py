@@ -492,3 +492,15 @@ def test_of_two_ranges_at_once_one_is_gone_through() -> None:
     """An order answers for one key: its matches are compared with the other range one by one."""
     explanation = explained(PAIRS, "SELECT count(*) AS n FROM a, b WHERE a.x > b.x AND a.y < b.y")
     assert_class(explanation, {"O(matches)", "O(matches log n)"} | SCANS)
+
+
+def test_what_a_comparison_needs_is_not_scanned_for() -> None:
+    """TPC-DS 72 in small: the event leads to its rows, and these to the others, before anything is compared."""
+    (check,) = viewlet.check("""
+        CREATE STREAM d (id INTEGER NOT NULL, x INTEGER NOT NULL);
+        CREATE STREAM s (d INTEGER NOT NULL, item INTEGER NOT NULL, q INTEGER NOT NULL);
+        CREATE STREAM i (item INTEGER NOT NULL, w INTEGER NOT NULL, q INTEGER NOT NULL);
+        CREATE MATERIALIZED VIEW v AS SELECT i.w, count(*) AS n
+        FROM d JOIN s ON s.d = d.id JOIN i ON i.item = s.item AND i.q < s.q GROUP BY i.w;
+    """)
+    assert check.cost_class == "O(matches log n)"

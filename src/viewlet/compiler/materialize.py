@@ -198,6 +198,35 @@ def components(parts: Factors, bound: frozenset[str]) -> list[list[Query]]:
     return [members for _, members in connected]
 
 
+@rule("Figure 2 (3): 𝓜(Sum_A(Q₁ ⋈ θ ⋈ Q₂)) ⇒ Sum_A(𝓜(Q₁) ⋈ θ ⋈ 𝓜(Q₂)) where parameters lead to both")
+def leave_comparisons(q: Query, context: Context) -> Query | None:
+    """A map of Q₁ ⋈ θ ⋈ Q₂ would have a pair for each two rows, and a row of Q₁ would go over all of Q₂ to keep it.
+
+    θ is a disjunction, which is seldom a range: an order does not help either. The rows of a static table are few.
+    """
+    if context.event is None or context.strategy.caches:
+        return None
+    group, parts = monomial(q, context)
+    few = all_outputs(f for f in parts if isinstance(f, Rel) and f.name in context.static)
+    tests = [f for f in parts if isinstance(f, Compare) and _is_disjunction(f) and not inputs(f) & few]
+    connected = components(tuple(f for f in parts if f not in tests), context.bound)
+    across = [f for f in tests if sum(bool(inputs(f) & (all_outputs(c) - context.bound)) for c in connected) > 1]
+    if len(connected) < 2 or not across or not all(_is_led_to(c, context) for c in connected):
+        return None
+    rest = tuple(f for f in parts if f not in across)
+    pieces = [join(*c) for c in components(rest, context.bound)]
+    needed = group | all_inputs(across)
+    return sum_(group, join(*across, *(Materialize(sum_(needed & outputs(p), p), context.bound) for p in pieces)))
+
+
+def _is_led_to(part: list[Query], context: Context) -> bool:
+    return any(isinstance(f, Rel) and outputs(f) & context.bound for f in part)
+
+
+def _is_disjunction(f: Compare) -> bool:
+    return isinstance(f.left, Op) and f.left.name == "or"
+
+
 @rule("§5.1: 𝓜(Sum_A(Q₁ ⋈ Q₂ ⋈ …)) ⇒ Sum_A(𝓜(Q₁) ⋈ 𝓜(Q₂) ⋈ …) where a view is wide and equalities lead to each")
 def leave_joins(q: Query, context: Context) -> Query | None:
     """A join of n relations has 2ⁿ parts, and a map for each is too many: an event goes from row to row instead."""
@@ -312,6 +341,7 @@ FIGURE_2: tuple[Rule[Context], ...] = (
     update_parameter,
     query_decomposition,  # (1) before (4): a nested aggregate that a parameter cut off needs no outer query
     flatten_product,  # what (1) did not take apart belongs together
+    leave_comparisons,  # after (1), which takes apart what not even a comparison connects
     leave_joins,  # before (4), which would keep the outer query whole
     nested_aggregates_and_decorrelation,  # (4) before (3): a bound column is not an input variable
     input_variables,  # (3) last: what is left depends on variables that no relation gives

@@ -49,6 +49,7 @@ from viewlet.loops.order_paths import (
     always_fails,
     finds_one,
     found_by,
+    needs_a_scan,
     next_factor,
     of_a_count,
     ordered_path,
@@ -169,6 +170,8 @@ class Lowering:
             return then(scope, so_far)
         around = scope.bound, needed, scope.totals, scope.opened, scope.by_rows, self.determined
         path = ordered_path(parts, *around) if self.ordered else None
+        if path is not None and needs_a_scan(path, parts, scope.bound):
+            path = None
         chosen = next_factor(parts, path, scope.bound)
 
         def after(parts: tuple[Query, ...]) -> Then:

@@ -258,6 +258,14 @@ def next_factor(parts: tuple[Query, ...], path: OrderPath | None, bound: frozens
     return min(ready, key=lambda f: effort(f, bound))
 
 
+def needs_a_scan(path: OrderPath, parts: Sequence[Query], bound: frozenset[str]) -> bool:
+    """Only a scan gives what the path needs, while its atom without the order is a slice."""
+    if path.needs <= bound or opens_first(path, parts, bound) or effort(path.atom, bound) >= SCAN:
+        return False
+    ready = [f for f in parts if f is not path.atom and f not in path.replaced and inputs(f) <= bound]
+    return min((effort(f, bound) for f in ready), default=SCAN) >= SCAN
+
+
 def opens_first(path: OrderPath, parts: Sequence[Query], bound: frozenset[str]) -> bool:
     """What the path needs cannot be had before its slices are opened."""
     rest = [f for f in parts if f is not path.atom and f not in path.replaced]
