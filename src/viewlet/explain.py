@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from viewlet.algebra.query import Query, View
@@ -101,7 +101,7 @@ class Explanation:
             "statistics": self.statistics,
             "memory": self.memory,
             "threads": self.threads,
-            "trace": [asdict(step) for step in self.trace],
+            "trace": [step.to_dict() for step in self.trace],
             "graph": self.graph.to_dict(),
         }
 

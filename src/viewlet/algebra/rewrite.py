@@ -60,6 +60,10 @@ class Step:
     def after(self) -> str:
         return self.became.text
 
+    def to_dict(self) -> dict[str, str]:
+        shown = {"before": self.before, "after": self.after}
+        return {"place": self.place, "rule": self.rule, "source": self.source, **shown}
+
 
 @dataclass
 class Trace:
