@@ -74,7 +74,7 @@ def _outcome(question: str) -> Outcome:
     viewlet.compile(tpcds.schema)  # imports, too
     before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
     signal.signal(signal.SIGPROF, _give_up)
-    signal.setitimer(signal.ITIMER_PROF, PATIENCE)
+    signal.setitimer(signal.ITIMER_PROF, PATIENCE, 0.1)  # again, where a callback of the collector swallowed it
     program, reason = None, ""
     try:
         program = viewlet.compile(tpcds.schema + tpcds.view(question))
