@@ -299,7 +299,6 @@ class Database(Clock):
         self._build = NativeBuild(program, wanted, at_once=self._waits, watched=watched, script=script, threads=threads)
         if self._waits:
             self._build.wait()
-            self._fresh()  # a handle that is made now has the calls that go straight to machine code
 
     def _fresh(self) -> Session:
         """The session, on the native engine from the moment that it is there."""
