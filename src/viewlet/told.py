@@ -54,7 +54,8 @@ def _shown(type_: Type) -> Show:
     """What the native program asks for: a function, or the one NaN. None where the cell is the value."""
     match type_.kind:
         case "DECIMAL":
-            return partial(Context(prec=type_.precision).multiply, Decimal(1).scaleb(-type_.scale))  # no frame of Python's
+            # No frame of Python's
+            return partial(Context(prec=type_.precision).multiply, Decimal(1).scaleb(-type_.scale))
         case "DOUBLE" | "REAL":
             return math.nan
         case "DATE" | "TIMESTAMP":

@@ -49,6 +49,13 @@ VIEWLET_INLINE Real settled(Real result, double plain) {
 
 inline Real operator-(Real a) { return {-a.hi, -a.lo}; }
 
+// -a where a number is negative, else a.
+VIEWLET_INLINE Real opposite_if(i64 negative, Real a) {
+    u64 sign = u64(negative) & u64(1) << 63;
+    return {__builtin_bit_cast(double, __builtin_bit_cast(u64, a.hi) ^ sign),
+            __builtin_bit_cast(double, __builtin_bit_cast(u64, a.lo) ^ sign)};
+}
+
 // AccurateDWPlusDW, 6; for what stays finite
 VIEWLET_INLINE Real finite_sum(Real a, Real b) {
     Real sum = two_sum(a.hi, b.hi), errors = two_sum(a.lo, b.lo);
@@ -123,9 +130,8 @@ struct RealSum {
     // times > 0: as often inserted; times < 0: deleted. A deleted infinity is one infinity fewer, not its opposite. Once
     // is by far the most frequent, and no branch tells which of the two it is: processors guess that wrong half the time.
     VIEWLET_INLINE void add(Real summand, i64 times) {
-        double sign = double(times);
-        bool once = u64(times) + 1 <= 2;  // -1, 0 or 1
-        Real all = likely(once) ? Real(summand.hi * sign, summand.lo * sign) : summand * real_of(times);
+        bool once = ((u64(times) + 1) & ~u64(2)) == 0;  // 1 or -1
+        Real all = likely(once) ? opposite_if(times, summand) : summand * real_of(times);
         if (unlikely(!(__builtin_fabs(all.hi) < 0x1p900))) return add_wild(summand, times);
         Real sum = hi == 0 ? all : Real(hi, lo) + all;
         hi = sum.hi, lo = sum.lo;
