@@ -133,7 +133,7 @@ struct RealSum {
         bool once = ((u64(times) + 1) & ~u64(2)) == 0;  // 1 or -1
         Real all = likely(once) ? opposite_if(times, summand) : summand * real_of(times);
         if (unlikely(!(__builtin_fabs(all.hi) < 0x1p900))) return add_wild(summand, times);
-        Real sum = hi == 0 ? all : Real(hi, lo) + all;
+        Real sum = finite_sum({hi, lo}, all);  // of fewer than 2⁶³ summands below 2⁹⁰⁰
         hi = sum.hi, lo = sum.lo;
     }
 
