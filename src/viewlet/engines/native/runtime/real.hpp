@@ -131,11 +131,12 @@ struct RealSum {
     // is by far the most frequent, and no branch tells which of the two it is: processors guess that wrong half the time.
     VIEWLET_INLINE void add(Real summand, i64 times) {
         bool once = ((u64(times) + 1) & ~u64(2)) == 0;  // 1 or -1
-        Real all = likely(once) ? opposite_if(times, summand) : summand * real_of(times);
-        if (unlikely(!(__builtin_fabs(all.hi) < 0x1p900))) return add_wild(summand, times);
-        Real sum = finite_sum({hi, lo}, all);  // of fewer than 2⁶³ summands below 2⁹⁰⁰
-        hi = sum.hi, lo = sum.lo;
+        if (unlikely(!once || !is_tame(summand))) return add_often(summand, times);
+        put(opposite_if(times, summand));
     }
+
+    // Its sums need no look at whether they are finite: fewer than 2⁶³ summands below 2⁹⁰⁰.
+    static VIEWLET_INLINE bool is_tame(Real summand) { return __builtin_fabs(summand.hi) < 0x1p900; }
 
     // All that another one is the sum of: its infinities are as many here as there.
     VIEWLET_INLINE void add(const RealSum& other) {
@@ -157,6 +158,16 @@ struct RealSum {
     VIEWLET_INLINE Real value() const { return likely(!wild) ? Real(hi, lo) : wild_value(); }
 
 private:
+    VIEWLET_INLINE void put(Real tame) {
+        Real sum = finite_sum({hi, lo}, tame);
+        hi = sum.hi, lo = sum.lo;
+    }
+
+    __attribute__((noinline)) void add_often(Real summand, i64 times) {
+        Real all = summand * real_of(times);
+        is_tame(all) ? put(all) : add_wild(summand, times);
+    }
+
     VIEWLET_COLD void add_wild(Real summand, i64 times) {
         if (times == 0) return;
         Wild more{};
