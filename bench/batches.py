@@ -34,6 +34,7 @@ TRADES = PaperQuery(
     ("trade",),
     "SELECT name, sum(price) AS total, count(*) AS trades FROM trade GROUP BY name",
 )
+BYTES = {"q3": 68}  # 0.6 of what a row took at first
 NAMES, LIVE = 1_000, 10_000  # trades that are there at a time
 LARGE, SMALL, TUPLES = 10_000, 100, 100_000
 STREAM = re.compile(r"(CREATE STREAM [^;]*?\));", re.DOTALL)
@@ -46,6 +47,8 @@ def main(arguments: list[str] | None = None) -> None:
     for name in options.queries:
         w = trades(options.events) if name == "trades" else workload(name, options.events)
         _show(name, _measured(w, options.rounds))
+        held = round(_bytes_a_row(w))
+        print(f"  bytes a live row: {held}{below(held, BYTES[name]) if name in BYTES else ''}", flush=True)
 
 
 def trades(events: int) -> Workload:
@@ -90,6 +93,18 @@ def _through(w: Workload, script: str, feed: Feed) -> float:
         events, seconds = feed(db)
         check("the database", db.view(w.name).rows(), answer(w, w.stream.between(0, w.warm + events)))
     return seconds / events
+
+
+def _bytes_a_row(w: Workload) -> float:
+    """All that the program holds at the end of the stream, by the rows that are stored then."""
+    with viewlet.connect(wait_native=True) as db:
+        db.execute(w.script)
+        for name, table in w.static_tables.items():
+            db.insert(name, table)
+        for batch in w.stream.batches(LARGE):
+            db.apply(batch)
+        memory = db.engine.memory()  # type: ignore[attr-defined]
+        return sum(size for *_, size in memory) / sum(len(stream) for stream in db.streams.values())
 
 
 def _batches(w: Workload, size: int) -> Feed:
