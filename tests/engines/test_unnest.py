@@ -41,8 +41,8 @@ VIEWS = {
     "both": "SELECT k, x, w FROM r, UNNEST(xs) t(x), UNNEST(string_split(tags, ',')) u(w)",
     "kept_": "SELECT k, x FROM r LEFT JOIN UNNEST(xs) AS t(x) ON TRUE",
     "kept_places": "SELECT k, x, i, n FROM r LEFT JOIN UNNEST(xs) WITH ORDINALITY AS t(x, i) ON TRUE",
-    "kept_words": "SELECT w, i, count(*) AS c FROM r LEFT JOIN UNNEST(string_split(tags, ',')) WITH ORDINALITY AS t(w, i)"
-    " ON TRUE GROUP BY w, i",
+    "kept_words": "SELECT w, i, count(*) AS c FROM r LEFT JOIN UNNEST(string_split(tags, ',')) WITH ORDINALITY"
+    " AS t(w, i) ON TRUE GROUP BY w, i",
     "on_": "SELECT k, x FROM r JOIN UNNEST(xs) AS t(x) ON x < k",
     "series": "SELECT k, g FROM r, generate_series(1, r.n) t(g)",
     "ranges": "SELECT k, g * 10 AS g FROM r, range(n) t(g)",
