@@ -264,7 +264,8 @@ class Writer:
             column = self.one(layer.exact)
             calls = ["count", "min", "max", "quantile_disc"]
             if column.kind in ("INT", "DEC"):
-                calls += ["sum", "sum", "avg", "median", "mad"]
+                calls += ["sum", "sum", "avg", "median"]
+                calls += ["mad"] if layer in TABLES else []  # of groups by MIN and MAX the compiler does not take it
             sql, total = self.aggregate(column, self.one(calls))
             if self.one_in(6):
                 sql, total = f"{sql} FILTER (WHERE {self.filter(layer)})", replace(total, known=False)
