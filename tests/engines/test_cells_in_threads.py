@@ -313,3 +313,5 @@ def test_threads_are_for_the_native_engine() -> None:
         viewlet.connect(threads=2, engine="python")
     with pytest.raises(viewlet.Error, match="threads=0: there are 1 to 64"):
         viewlet.connect(threads=0)
+    with pytest.raises(viewlet.Error, match=r"threads=.2.: there are 1 to 64"):
+        viewlet.connect(threads="2")  # type: ignore[arg-type]
