@@ -139,7 +139,9 @@ def growth(count: int) -> None:
                 if len(sizes) % (LOOKS // 4) == 0:
                     print(f"| {batch} | {len(files)} | {sizes[-1] / 1e6:.2f} MB | {_notes(store)} |", flush=True)
     most = [max(half) for half in (sizes[: LOOKS // 2], sizes[LOOKS // 2 :])]
-    print(f"\nmost bytes in the second half : in the first half = {most[1] / most[0]:.2f}{below(most[1] / most[0], FLAT)}")
+    print(
+        f"\nmost bytes in the second half : in the first half = {most[1] / most[0]:.2f}{below(most[1] / most[0], FLAT)}"
+    )
 
 
 def _notes(store: Store) -> str:

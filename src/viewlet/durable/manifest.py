@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from operator import methodcaller
 from typing import NamedTuple
 
-from viewlet.durable.chain import Chain, Json, Manifest
+from viewlet.durable.chain import Json, Manifest
 from viewlet.durable.published import publish, published_run
 from viewlet.durable.steps import Step, step_between
 from viewlet.durable.store import Store, digest
