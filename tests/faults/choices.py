@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -99,4 +100,5 @@ def sources_of(version: int, folder: Path) -> Path:
         text = writer.read_text()
         assert HEAD in text, "what every generated program begins with"
         writer.write_text(text.replace(HEAD, f"{HEAD} {version}"))
+        compileall.compile_dir(place, quiet=1)  # workers that did it would be too late for Spark
     return place
