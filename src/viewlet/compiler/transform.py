@@ -32,6 +32,7 @@ from viewlet.algebra.query import (
     union,
 )
 from viewlet.algebra.rewrite import Trace
+from viewlet.algebra.sessions import is_sessions
 from viewlet.algebra.terms import Term, Var
 from viewlet.algebra.verify import VerifyError, verify
 from viewlet.compiler.alike import Alike
@@ -349,6 +350,8 @@ def runs_by_the_row(q: Query, event: Event) -> bool:
     """Some nested aggregate that the event changes runs with the outer row."""
     if isinstance(q, Bind) and event.relation in relations(q):
         return is_running(q)
+    if is_sessions(q):
+        return False
     return any(runs_by_the_row(c, event) for c in children(q))
 
 

@@ -1,0 +1,41 @@
+"""The rows of a block, each with the start of its session."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from viewlet.algebra.query import Exists, Query, factors, inputs, join
+from viewlet.algebra.sessions import Sessions, rows_of
+from viewlet.schema import TIMESTAMP, TIMESTAMPTZ
+from viewlet.sql.aliases import aliases_of, seeing
+from viewlet.sql.expr import an, merge, rounded, variable
+from viewlet.sql.expression import expression
+from viewlet.sql.grouping import bound
+from viewlet.sql.scope import Field, Scope
+from viewlet.sql.session_windows import SESSION, START
+
+_ONE_TABLE = "take the sessions of one stream in a subquery, FROM SESSION(…), and join that"
+
+
+def with_sessions(tree: exp.Select, rows: tuple[Query, ...], scope: Scope) -> tuple[tuple[Query, ...], Scope]:
+    """The product with Exists(J), and a scope with its column; a row without a time belongs to no session."""
+    node = tree.args.get("session")
+    if node is None:
+        return rows, scope
+    seen, source, names = seeing(scope, aliases_of(tree)), scope.session.source, scope.session.names
+    time, gap, *keys = node.expressions
+    at, parts = expression(time, seen), [rounded(expression(key, seen)) for key in keys]
+    if at.type not in (TIMESTAMP, TIMESTAMPTZ):
+        hint = "write CAST(t AS TIMESTAMP)"
+        raise source.error(time, f"the time of a session is a TIMESTAMP, not {an(at)}", hint)
+    product, variables = join(*merge([rows, at.guards, *(e.binds for e in (at, *parts))])), list[str]()
+    for part in parts:
+        var, product = bound(names, product, part.term, "key")
+        variables.append(var)
+    var, product = bound(names, product, at.term, "time", apart_from=variables)
+    if rows_of(factors(product)) is None or inputs(product):
+        raise source.unsupported(time, "sessions of rows that are joined or computed", _ONE_TABLE)
+    start = names.fresh("window_start")
+    sessions = Sessions(factors(product), frozenset(variables), var, int(gap.name), var, start)
+    column = Field(SESSION, START, variable(start, at.type, False), merged=True)
+    return factors(join(product, Exists(sessions.query))), scope.adding((column,))
