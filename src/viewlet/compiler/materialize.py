@@ -309,7 +309,7 @@ def _must_decorrelate(f: Query, parts: Factors, context: Context) -> bool:
     be re-evaluated whole.
     """
     if context.by_value and isinstance(f, Exists) and (sessions := sessions_of(f.query)) is not None:
-        return sessions.time in context.bound  # the session of one row, or a map that is read like a relation
+        return sessions.time in context.bound  # the session of one row; else it is read like a relation
     outer = [p for p in parts if relations(p) and not is_nested(p)]
     changes = context.event is not None and context.event.relation in relations(f)
     if not outer or changes or reads_update(f) or is_lookup(f):

@@ -402,7 +402,7 @@ def is_count(q: Query) -> bool:
 def _counts(q: Query) -> Query:
     """Q with other numbers in the same places: the count of rows instead of 1 where there are some."""
     match q:
-        case Exists(inner) if is_count(inner):
+        case Exists(inner) if is_count(inner) and not is_sessions(q):
             return _counts(inner)
         case Join() | Union() | Sum():
             return map_children(q, _counts)

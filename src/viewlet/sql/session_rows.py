@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from sqlglot import exp
 
-from viewlet.algebra.query import Exists, Query, factors, inputs, join
-from viewlet.algebra.sessions import Sessions, rows_of
+from viewlet.algebra.query import Bind, Exists, Query, children, factors, inputs, join
+from viewlet.algebra.sessions import Sessions, is_sessions, rows_of
+from viewlet.program.trigger import Result
 from viewlet.schema import TIMESTAMP, TIMESTAMPTZ
 from viewlet.sql.aliases import aliases_of, seeing
 from viewlet.sql.expr import an, merge, rounded, variable
@@ -13,7 +16,9 @@ from viewlet.sql.expression import expression
 from viewlet.sql.grouping import bound
 from viewlet.sql.scope import Field, Scope
 from viewlet.sql.session_windows import SESSION, START
+from viewlet.sql.source import Place, Source
 
+_AT_TOP = "group by the session in the view's own SELECT, and query the view for the rest: db.sql(…)"
 _ONE_TABLE = "take the sessions of one stream in a subquery, FROM SESSION(…), and join that"
 
 
@@ -39,3 +44,34 @@ def with_sessions(tree: exp.Select, rows: tuple[Query, ...], scope: Scope) -> tu
     sessions = Sessions(factors(product), frozenset(variables), var, int(gap.name), var, start)
     column = Field(SESSION, START, variable(start, at.type, False), merged=True)
     return factors(join(product, Exists(sessions.query))), scope.adding((column,))
+
+
+def refuse_hidden_sessions(result: Result, source: Source, place: Place) -> None:
+    """An event moves many rows of J: what is nested around it would be evaluated again for each of them."""
+    queries = [q for _, q in result.lookups] + [e.query for e in (*result.extremes, *result.gathers)]
+    for q in (*queries, *([] if result.rows is None else [result.rows])):
+        if any(_hidden(q)) or sum(1 for _ in _direct(q)) > 1:
+            raise source.unsupported(place, "a session window below the top of a view, or beside another", _AT_TOP)
+
+
+def _direct(q: Query) -> Iterator[Query]:
+    if is_sessions(q):
+        yield q
+    elif not isinstance(q, (Bind, Exists)):
+        for child in children(q):
+            yield from _direct(child)
+
+
+def _hidden(q: Query) -> Iterator[bool]:
+    """Whether some J stands inside an aggregate that is nested."""
+    if is_sessions(q):
+        return
+    for child in children(q):
+        yield from (True for _ in _everywhere(child)) if isinstance(q, (Bind, Exists)) else _hidden(child)
+
+
+def _everywhere(q: Query) -> Iterator[Query]:
+    if is_sessions(q):
+        yield q
+    for child in children(q):
+        yield from _everywhere(child)

@@ -23,6 +23,7 @@ START, END = "window_start", "window_end"
 SHAPE = "write SESSION(TABLE clicks PARTITION BY person, DESCRIPTOR(at), INTERVAL '30' MINUTE)"
 _GROUP = "write GROUP BY person, SESSION(at, INTERVAL '30' MINUTE), or Spark's session_window(at, '30 minutes')"
 _ENDS = "write SESSION_START and SESSION_END with its time and its gap, or session_window.start and session_window.end"
+_ONE_EACH = "write FROM SESSION(…) alone, GROUP BY all of its keys, window_start and window_end, and no *"
 _CALLS = ("SESSION", "SESSION_WINDOW")
 _PARTS = {"SESSION_START": START, "SESSION_END": END}
 _SPARK = {"start": START, "end": END}
@@ -222,6 +223,7 @@ class _Function:
         call = node.this
         if len(call.expressions) < 3 or not all(isinstance(a, exp.Column) for a in _but(call.expressions, 2)):
             raise source.error(node, "SESSION has other arguments", SHAPE)
+        self.source = source
         self.node, self.table, self.time = node, call.expressions[0], call.expressions[1]
         self.gap, self.keys = gap_of(source, call.expressions[2]), call.expressions[3:]
 
@@ -231,19 +233,16 @@ class _Function:
         assert isinstance(inner, exp.Select)
         note(inner, self.time, self.gap, self.keys)
         if not self._ends_are_sums():
-            inner = self._with_ends(inner)
+            self._refuse_ends()
         return _at(exp.Subquery(this=inner), self.node)
 
-    def _with_ends(self, inner: exp.Select) -> exp.Select:
-        end = _end(exp.column(self.time.name), self.gap, self.node)
-        last = next(iter(end.find_all(exp.Max)))
-        parts = [exp.column(name) for name in (*(key.name for key in self.keys), START)]
-        last.replace(exp.Window(this=last.copy(), partition_by=parts, over="OVER"))
-        (outer,) = _DUCKDB.parse("SELECT rows.* FROM (SELECT 1) AS rows")
-        assert isinstance(outer, exp.Select)
-        outer.args["from_"].this.set("this", inner)
-        outer.set("expressions", [*outer.expressions, exp.alias_(end, END)])
-        return outer
+    def _refuse_ends(self) -> None:
+        select = self.node.find_ancestor(exp.Select)
+        for node in _own(select, (*_LATER, "where", "group")) if select is not None else ():
+            star = isinstance(node, exp.Star) and not isinstance(node.parent, exp.AggFunc)
+            if star or (isinstance(node, exp.Column) and node.name.lower() == END):
+                construct = f"{'*' if star else END} where a group is not one session of SESSION(…)"
+                raise self.source.unsupported(node if not star else self.node, construct, _ONE_EACH)
 
     def _ends_are_sums(self) -> bool:
         """Write window_end as max(at) + gap where each group is one session; else False, and nothing is written."""

@@ -38,7 +38,8 @@ def without_table_words(source: Source, tokens: Sequence[Token]) -> list[Token]:
         words = [t.text.upper() for t in tokens[i : i + 4]]
         if words[0] == "TABLE" and words[1] == "(" and words[2] in _WORDS and words[3] == "(":
             dropped |= {i, i + 1, closing(tokens, i + 1)}
-            dropped |= _inside(tokens, i + 3)
+        if words[0] in _WORDS and words[1] == "(":
+            dropped |= _inside(tokens, i + 1)
     return [t for i, t in enumerate(tokens) if i not in dropped]
 
 
