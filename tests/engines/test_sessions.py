@@ -64,7 +64,9 @@ def drawn(seed: int, count: int) -> list[Event]:
         if rng.random() < 0.1:
             relation, row = "p", (k, rng.choice("ab"))
         else:
-            away = dt.timedelta(seconds=rng.choice([0, 5, 10, 20, rng.randint(-60, 60)]), microseconds=rng.choice([0, 0, 1, -1]))
+            away = dt.timedelta(
+                seconds=rng.choice([0, 5, 10, 20, rng.randint(-60, 60)]), microseconds=rng.choice([0, 0, 1, -1])
+            )
             t = None if rng.random() < 0.05 else NOON + away
             relation, row = "r", (k, t, rng.randint(-5, 5))
         there.append((relation, row))

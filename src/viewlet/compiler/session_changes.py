@@ -102,11 +102,11 @@ class _Change:
     def next_row(self, begin: str) -> tuple[Query, ...]:
         """N(v)"""
         s, lost = self.s, self.s.name("lost")
-        is_next = self.at_most(self.count_up_to("<", Var(begin), "between.row"), self.count_up_to("<=", self.at, "upto"))
+        earlier, upto = self.count_up_to("<", Var(begin), "earlier"), self.count_up_to("<=", self.at, "upto")
         u = Var(s.name("lost.u"))
         gap = Compare(">=", u, op("+", Var(begin), number(-s.gap))), Compare("<", u, self.at)
         others = Bind(lost, s.count("lost.u", *gap)), Compare("=", Var(lost), ZERO_TERM)
-        return s.known(begin, "next"), *self.in_gap_after(begin), *is_next, *others
+        return s.known(begin, "next"), *self.in_gap_after(begin), *self.at_most(earlier, upto), *others
 
     def in_gap_after(self, v: str) -> tuple[Query, ...]:
         return Compare(">", Var(v), self.at), Compare("<=", Var(v), op("+", self.at, number(self.s.gap)))

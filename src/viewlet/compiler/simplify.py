@@ -445,9 +445,9 @@ def no_later_start(q: Query, context: Context) -> Query | None:
     match q:
         case Join(parts):
             for f in parts:
-                if isinstance(f, Exists) and (sessions := sessions_of(f.query)) is not None:
-                    if Compare(">", Var(sessions.start), Var(sessions.time)) in parts:
-                        return ZERO
+                sessions = sessions_of(f.query) if isinstance(f, Exists) else None
+                if sessions is not None and Compare(">", Var(sessions.start), Var(sessions.time)) in parts:
+                    return ZERO
     return None
 
 

@@ -17,8 +17,8 @@ from viewlet.sql.grouping import bound
 from viewlet.sql.order import Wanted, of_columns, orders, with_order_items
 from viewlet.sql.parse import Statement
 from viewlet.sql.scope import Names, Scope, Session
-from viewlet.sql.session_rows import refuse_hidden_sessions
 from viewlet.sql.select_list import Aggregation, OutputColumn, aggregation, is_aggregating
+from viewlet.sql.session_rows import refuse_hidden_sessions
 from viewlet.sql.table import block, is_distinct, over_rows, table, view_columns, windowed, windows_of
 from viewlet.sql.types import shown as shown_type
 

@@ -48,7 +48,7 @@ def with_sessions(tree: exp.Select, rows: tuple[Query, ...], scope: Scope) -> tu
 
 def refuse_hidden_sessions(result: Result, source: Source, place: Place) -> None:
     """An event moves many rows of J: what is nested around it would be evaluated again for each of them."""
-    queries = [q for _, q in result.lookups] + [e.query for e in (*result.extremes, *result.gathers)]
+    queries = [q for _, q in result.lookups] + [e.query for e in result.extremes] + [g.query for g in result.gathers]
     for q in (*queries, *([] if result.rows is None else [result.rows])):
         if any(_hidden(q)) or sum(1 for _ in _direct(q)) > 1:
             raise source.unsupported(place, "a session window below the top of a view, or beside another", _AT_TOP)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import ParseError
+from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from viewlet.sql.interval import interval
@@ -96,8 +96,8 @@ def gap_of(source: Source, node: exp.Expr) -> int:
     written: exp.Expr = node
     if isinstance(node, exp.Literal) and node.is_string:
         try:
-            written = _DUCKDB.parse(f"SELECT INTERVAL '{node.name}'")[0].expressions[0]
-        except (ParseError, AttributeError, IndexError):
+            written = _select(f"SELECT INTERVAL '{node.name}'").expressions[0]
+        except (ParseError, TokenError):
             raise source.error(node, f"the gap {node.name} is not understood", "write '30 minutes'") from None
         written.meta.update(node.meta)
     if not isinstance(written, exp.Interval):
@@ -106,6 +106,12 @@ def gap_of(source: Source, node: exp.Expr) -> int:
     if span.months or span.microseconds <= 0:
         raise source.unsupported(node, "a gap of months, or of no length", "write days, hours, minutes or seconds")
     return span.microseconds
+
+
+def _select(text: str) -> exp.Select:
+    tree = _DUCKDB.parse(text)[0]
+    assert isinstance(tree, exp.Select)
+    return tree
 
 
 def note(select: exp.Select, time: exp.Expr, gap: int, keys: Sequence[exp.Expr]) -> None:
@@ -168,8 +174,14 @@ class _Grouped:
         if not calls:
             self._refuse_others()
             return
-        call, group = calls[0], self.select.args["group"]
-        if len(calls) > 1 or call.parent is not group or any(group.args[p] for p in group.args if p != "expressions"):
+        call = calls[0]
+        group: exp.Expr = self.select.args["group"]
+        if (
+            len(calls) > 1
+            or call.arg_key != "expressions"
+            or call.parent != group
+            or any(group.args[p] for p in group.args if p != "expressions")
+        ):
             hint = "group by one session window and plain keys, and take the rest in a query around it"
             raise self.source.unsupported(call, "a session window among others, or among grouping sets", hint)
         if len(call.expressions) != 2:
@@ -180,7 +192,8 @@ class _Grouped:
         for node in _own(self.select, _LATER):
             part = self._part(node, call)
             if part:
-                _put(node, _start(node) if part == START else _end(time, gap, node), node.name if _is_spark(node) else part)
+                made = _start(node) if part == START else _end(time, gap, node)
+                _put(node, made, node.name if _is_spark(node) else part)
         call.replace(_start(call))
 
     def _part(self, node: exp.Expr, call: exp.Expr) -> str:
@@ -229,8 +242,7 @@ class _Function:
 
     def written(self) -> exp.Expr:
         table = self.table.sql("duckdb")
-        (inner,) = _DUCKDB.parse(f'SELECT rows.*, "{SESSION}".{START} AS {START} FROM {table} AS rows')
-        assert isinstance(inner, exp.Select)
+        inner = _select(f'SELECT rows.*, "{SESSION}".{START} AS {START} FROM {table} AS rows')
         note(inner, self.time, self.gap, self.keys)
         if not self._ends_are_sums():
             self._refuse_ends()
@@ -248,13 +260,16 @@ class _Function:
         """Write window_end as max(at) + gap where each group is one session; else False, and nothing is written."""
         clause = self.node.parent
         select = clause.parent if isinstance(clause, exp.From) else None
-        group = select.args.get("group") if isinstance(select, exp.Select) else None
-        if group is None or select.args.get("joins") or any(group.args[p] for p in group.args if p != "expressions"):
+        if not isinstance(select, exp.Select) or (group := select.args.get("group")) is None:
+            return False
+        if select.args.get("joins") or any(group.args[p] for p in group.args if p != "expressions"):
             return False
         keys = [(key, _meant(select, key)) for key in group.expressions]
         names = {meant.name.lower() for _, meant in keys if isinstance(meant, exp.Column)}
         ends = [n for n in _own(select, _LATER) if isinstance(n, exp.Column) and n.name.lower() == END]
-        if not names >= {START, *(key.name.lower() for key in self.keys)} or any(n.find_ancestor(exp.AggFunc) for n in ends):
+        if not names >= {START, *(key.name.lower() for key in self.keys)}:
+            return False
+        if any(n.find_ancestor(exp.AggFunc) for n in ends):
             return False
         group.set("expressions", [key for key, meant in keys if meant.name.lower() != END])
         for node in ends:
