@@ -18,7 +18,7 @@ from viewlet.sql.scope import Field, Scope
 from viewlet.sql.session_windows import SESSION, START
 from viewlet.sql.source import Place, Source
 
-_AT_TOP = "group by the session in the view's own SELECT, and query the view for the rest: db.sql(…)"
+_AT_TOP = "group by one session in the view's own SELECT, and ask of that view what you want more: db.sql(…)"
 _ONE_TABLE = "take the sessions of one stream in a subquery, FROM SESSION(…), and join that"
 
 
@@ -50,28 +50,20 @@ def refuse_hidden_sessions(result: Result, source: Source, place: Place) -> None
     """An event moves many rows of J: what is nested around it would be evaluated again for each of them."""
     queries = [q for _, q in result.lookups] + [e.query for e in result.extremes] + [g.query for g in result.gathers]
     for q in (*queries, *([] if result.rows is None else [result.rows])):
-        if any(_hidden(q)) or sum(1 for _ in _direct(q)) > 1:
-            raise source.unsupported(place, "a session window below the top of a view, or beside another", _AT_TOP)
-
-
-def _direct(q: Query) -> Iterator[Query]:
-    if is_sessions(q):
-        yield q
-    elif not isinstance(q, (Bind, Exists)):
-        for child in children(q):
-            yield from _direct(child)
+        if any(_hidden(q)) or sum(1 for _ in sessions_in(q)) > 1:
+            construct = "a session window below the top of a view, beside another, or with an aggregate of DISTINCT"
+            raise source.unsupported(place, construct, _AT_TOP)
 
 
 def _hidden(q: Query) -> Iterator[bool]:
-    """Whether some J stands inside an aggregate that is nested."""
-    if is_sessions(q):
-        return
-    for child in children(q):
-        yield from (True for _ in _everywhere(child)) if isinstance(q, (Bind, Exists)) else _hidden(child)
+    """Whether some J stands inside a nested aggregate."""
+    for child in () if is_sessions(q) else children(q):
+        yield from (True for _ in sessions_in(child)) if isinstance(q, (Bind, Exists)) else _hidden(child)
 
 
-def _everywhere(q: Query) -> Iterator[Query]:
+def sessions_in(q: Query) -> Iterator[Query]:
     if is_sessions(q):
         yield q
-    for child in children(q):
-        yield from _everywhere(child)
+    else:
+        for child in children(q):
+            yield from sessions_in(child)

@@ -176,12 +176,8 @@ class _Grouped:
             return
         call = calls[0]
         group: exp.Expr = self.select.args["group"]
-        if (
-            len(calls) > 1
-            or call.arg_key != "expressions"
-            or call.parent != group
-            or any(group.args[p] for p in group.args if p != "expressions")
-        ):
+        is_key = any(call is key for key in group.expressions)
+        if len(calls) > 1 or not is_key or any(group.args[p] for p in group.args if p != "expressions"):
             hint = "group by one session window and plain keys, and take the rest in a query around it"
             raise self.source.unsupported(call, "a session window among others, or among grouping sets", hint)
         if len(call.expressions) != 2:
