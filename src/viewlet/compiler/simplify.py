@@ -166,7 +166,7 @@ def pull_out_of_sum(q: Query, context: Context) -> Query | None:
     match q:
         case Sum(group, Join(parts)):
             out = [f for f in parts if isinstance(f, (Value, Compare)) and inputs(f) <= context.bound]
-            if out:
+            if out and not is_sessions(q):  # J stays whole: its changes are known
                 rest = join(*(f for f in parts if f not in out))
                 return join(*out, sum_(group & outputs(rest), rest))
     return None
