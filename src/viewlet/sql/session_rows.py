@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from viewlet.algebra.query import Bind, Exists, Query, children, factors, inputs, join
+from viewlet.algebra.query import Bind, Exists, Query, atoms, children, factors, inputs, join, relations
 from viewlet.algebra.sessions import Sessions, is_sessions, rows_of
 from viewlet.program.trigger import Result
 from viewlet.schema import TIMESTAMP, TIMESTAMPTZ
@@ -50,8 +50,9 @@ def refuse_hidden_sessions(result: Result, source: Source, place: Place) -> None
     """An event moves many rows of J: what is nested around it would be evaluated again for each of them."""
     queries = [q for _, q in result.lookups] + [e.query for e in result.extremes] + [g.query for g in result.gathers]
     for q in (*queries, *([] if result.rows is None else [result.rows])):
-        if any(_hidden(q)) or sum(1 for _ in sessions_in(q)) > 1:
-            construct = "a session window below the top of a view, beside another, or with an aggregate of DISTINCT"
+        found = list(sessions_in(q))
+        if any(_hidden(q)) or len(found) > 1 or any(_is_read_twice(q, j) for j in found):
+            construct = "a session window below the top of a view, beside its stream or another, or with DISTINCT in it"
             raise source.unsupported(place, construct, _AT_TOP)
 
 
@@ -59,6 +60,12 @@ def _hidden(q: Query) -> Iterator[bool]:
     """Whether some J stands inside a nested aggregate."""
     for child in () if is_sessions(q) else children(q):
         yield from (True for _ in sessions_in(child)) if isinstance(q, (Bind, Exists)) else _hidden(child)
+
+
+def _is_read_twice(q: Query, sessions: Query) -> bool:
+    """Whether the relation of J stands beside J in more places than the rows that have sessions."""
+    names = [atom.name for atom in atoms(q)]
+    return any(names.count(r) - [a.name for a in atoms(sessions)].count(r) > 1 for r in relations(sessions))
 
 
 def sessions_in(q: Query) -> Iterator[Query]:

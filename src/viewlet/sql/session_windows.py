@@ -99,7 +99,7 @@ def gap_of(source: Source, node: exp.Expr) -> int:
             written = _select(f"SELECT INTERVAL '{node.name}'").expressions[0]
         except (ParseError, TokenError):
             raise source.error(node, f"the gap {node.name} is not understood", "write '30 minutes'") from None
-        written.meta.update(node.meta)
+        _at(written, node)
     if not isinstance(written, exp.Interval):
         raise source.unsupported(node, "a gap that is no constant INTERVAL", "write INTERVAL '30' MINUTE")
     span = interval(source, written)
