@@ -32,6 +32,11 @@ STREAM = "CREATE STREAM r (a INTEGER, t TIMESTAMP);\nCREATE MATERIALIZED VIEW v 
             8,
             "SESSION_START is of another session window than GROUP BY has",
         ),
+        (
+            "SELECT a FROM r GROUP BY a, t, SESSION(t, INTERVAL '1' DAY)",
+            29,
+            "a key of a session that depends on its time",
+        ),
         ("SELECT a FROM r GROUP BY ROLLUP (a, SESSION(t, INTERVAL '1' DAY))", 37, "among grouping sets"),
         ("SELECT r.a FROM r, r q GROUP BY r.a, SESSION(q.t, INTERVAL '1' DAY)", 46, "rows that are joined or computed"),
         (
