@@ -10,7 +10,9 @@ import pytest
 import viewlet
 from tests.engines.conformance import CONTESTANTS, STRATEGIES, THREADED, WAYS, Case, agree, cut
 from tests.oracle.oracle import Row, difference
+from viewlet.cells import plan
 from viewlet.loops.cost_class import statement_access
+from viewlet.sql import translate
 from viewlet.workloads.streams import Event
 
 SCHEMA = """
@@ -88,10 +90,10 @@ MORE = {
         f"SELECT p.name, s.start, count(*) FROM (SELECT *, min(t) OVER (PARTITION BY k, number) AS start"
         f" FROM {islands('k')}) s JOIN p ON p.k = s.k GROUP BY p.name, s.start",
     ),
-    "computed": (
-        f"SELECT k + 1 AS kk, SESSION_START(t + INTERVAL 1 SECOND, {GAP}) AS s, median(x) AS m FROM r"
-        f" WHERE x > 1 OR k = 2 GROUP BY kk, SESSION(t + INTERVAL 1 SECOND, {GAP})",
-        per_session("k + 1, min(t) + INTERVAL 1 SECOND, median(x)", where="x > 1 OR k = 2"),
+    "filtered": (
+        f"SELECT k, x, {START} AS s, count(*) AS n FROM r WHERE x > 1 OR k = 2"
+        f" GROUP BY k, x, SESSION(t, {GAP}) HAVING sum(x) <> 3",
+        per_session("k, x, min(t), count(*)", "k, x", "x > 1 OR k = 2", "HAVING sum(x) <> 3"),
     ),
     "rows_of": (
         f"SELECT k, t, x, window_start AS s FROM SESSION(r, t, {GAP}, k) WHERE x <> 0",
@@ -133,6 +135,12 @@ def test_batches_move_sessions_as_their_rows_do(way: str, seeded: int) -> None:
             oracle.apply(*event)
         assert not difference(database.view("grouped").rows(), oracle.rows(tested.selects["grouped"]))
     database.verify("grouped")
+
+
+def test_cells_share_sessions_by_their_keys() -> None:
+    views = [f"SELECT count(*) AS n FROM r GROUP BY {key}SESSION(t, {GAP})" for key in ("k, ", "")]
+    grids = [plan(translate(f"{SCHEMA} CREATE MATERIALIZED VIEW v AS {select}"), 4) for select in views]
+    assert [[d.what for d in grid.dimensions] for grid in grids] == [["r.k"], []]
 
 
 def test_an_event_costs_what_moves() -> None:

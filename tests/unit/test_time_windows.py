@@ -35,8 +35,9 @@ STREAM = "CREATE STREAM r (a INTEGER, t TIMESTAMP);\nCREATE MATERIALIZED VIEW v 
         (
             "SELECT a FROM r GROUP BY a, t, SESSION(t, INTERVAL '1' DAY)",
             29,
-            "a key of a session that depends on its time",
+            "by a computed column, or by its time alone",
         ),
+        ("SELECT 1 AS o FROM r GROUP BY a % 2, SESSION(t, INTERVAL '1' DAY)", 31, "a session by a computed column"),
         ("SELECT a FROM r GROUP BY ROLLUP (a, SESSION(t, INTERVAL '1' DAY))", 37, "among grouping sets"),
         ("SELECT r.a FROM r, r q GROUP BY r.a, SESSION(q.t, INTERVAL '1' DAY)", 46, "rows that are joined or computed"),
         (

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from viewlet.algebra.query import Bind, Exists, Query, atoms, children, factors, inputs, join, relations
 from viewlet.algebra.sessions import Sessions, is_sessions, rows_of
-from viewlet.algebra.terms import free
+from viewlet.algebra.terms import Var
 from viewlet.program.trigger import Result
 from viewlet.schema import TIMESTAMP, TIMESTAMPTZ
 from viewlet.sql.aliases import aliases_of, seeing
@@ -20,7 +20,7 @@ from viewlet.sql.session_windows import SESSION, START
 from viewlet.sql.source import Place, Source
 
 _AT_TOP = "group by one session in the view's own SELECT, and ask of that view what you want more: db.sql(…)"
-_OTHER_KEYS = "group by the session and by other columns"
+_COLUMNS = "keep it as a column of the stream, or group by it in a query of the view: db.sql(…)"
 _ONE_TABLE = "take the sessions of one stream in a subquery, FROM SESSION(…), and join that"
 
 
@@ -35,9 +35,9 @@ def with_sessions(tree: exp.Select, rows: tuple[Query, ...], scope: Scope) -> tu
     if at.type not in (TIMESTAMP, TIMESTAMPTZ):
         hint = "write CAST(t AS TIMESTAMP)"
         raise source.error(time, f"the time of a session is a TIMESTAMP, not {an(at)}", hint)
-    for key, part in zip(keys, parts, strict=True):
-        if free(part.term) & free(at.term):
-            raise source.unsupported(key, "a key of a session that depends on its time", _OTHER_KEYS)
+    for written, part in zip((*keys, time), (*parts, at), strict=True):
+        if not isinstance(part.term, Var) or (part is not at and part.term == at.term):
+            raise source.unsupported(written, "a session by a computed column, or by its time alone", _COLUMNS)
     product, variables = join(*merge([rows, at.guards, *(e.binds for e in (at, *parts))])), list[str]()
     for part in parts:
         var, product = bound(names, product, part.term, "key")
