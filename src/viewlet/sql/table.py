@@ -30,6 +30,7 @@ from viewlet.sql.select_list import (
     is_aggregating,
     plain_columns,
 )
+from viewlet.sql.session_rows import with_sessions
 from viewlet.sql.sets import set_operation
 from viewlet.sql.source import did_you_mean
 from viewlet.sql.top import first_rows, is_bounded_rank, split_qualify, with_qualify
@@ -38,7 +39,7 @@ from viewlet.sql.unsupported import only
 from viewlet.sql.values import written_rows
 from viewlet.sql.windows import Windows, WindowScope
 
-_SELECT_PARTS = frozenset({"expressions", "from_", "joins", "where", "group", "having", "distinct", "with_"})
+_SELECT_PARTS = frozenset({"expressions", "from_", "joins", "where", "group", "having", "distinct", "with_", "session"})
 SELECT_HINTS = {
     "qualify": ("QUALIFY without a window function", "a condition on groups stands in HAVING"),
     "sample": ("SAMPLE", "a view keeps every row: sample when you read it"),
@@ -169,7 +170,7 @@ def block(tree: exp.Select, outer: Scope) -> Block:
     where = tree.args.get("where")
     if where is not None:
         rows = rows.where(holds(boolean(where.this, seeing(scope, aliases_of(tree)))))
-    factors = without_rejected(rows.factors)
+    factors, scope = with_sessions(tree, without_rejected(rows.factors), scope)
     return Block(factors, replace(scope, fields=never_null(scope.fields, factors), rows=factors))
 
 
