@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 from sqlglot import exp
 
@@ -231,7 +232,7 @@ def _from_item(node: exp.Expr, scope: Scope) -> Rows:
     if isinstance(node.this, exp.Table):
         return _in_parentheses(node, scope)
     only(source, node, frozenset({"this", "alias", "db", "catalog", "view", "outer", "expressions"}), {})
-    alias = node.alias.lower() or (node.name.lower() if isinstance(node, exp.Table) else "")
+    alias = node.alias.lower() or (node.name.lower() if isinstance(node, exp.Table) else _unnamed(scope))
     if any(alias == f.table for f in scope.fields):
         hint = "give each its own name: FROM bids x, bids y"
         raise source.error(node, f"table name {alias} is used twice in this FROM", hint)
@@ -242,6 +243,13 @@ def _from_item(node: exp.Expr, scope: Scope) -> Rows:
     names = _column_aliases(node, scope, [c.name for c in table_.columns])
     exprs = [replace(c.expr, is_column=True) for c in table_.columns]
     return Rows(table_.factors, tuple(Field(alias, n, e) for n, e in zip(names, exprs, strict=True)))
+
+
+def _unnamed(scope: Scope) -> str:
+    """What DuckDB calls a subquery without a name: unnamed_subquery, the next one unnamed_subquery2."""
+    taken = {f.table for f in scope.fields}
+    names = (f"unnamed_subquery{i if i > 1 else ''}" for i in count(1))
+    return next(name for name in names if name not in taken)
 
 
 def _column_aliases(node: exp.Expr, scope: Scope, names: list[str]) -> list[str]:
