@@ -15,6 +15,8 @@ from viewlet.workloads.written import SuiteName, suite
 SCHEMA = "CREATE STREAM sales (shop INTEGER {0}, item INTEGER {0}, amount DECIMAL(8,2) {0});\n"
 SUMS = "WITH t AS (SELECT shop, sum(amount) AS s FROM sales GROUP BY shop)"
 COUNTS = "WITH t AS (SELECT shop, count(*) AS c FROM sales GROUP BY shop)"
+MEANS = "WITH t AS (SELECT shop, avg(amount) AS a FROM sales GROUP BY shop)"
+NETS = "WITH t AS (SELECT shop, sum(amount) - count(*) AS s FROM sales GROUP BY shop)"
 PAIRS = "WITH t AS (SELECT shop, item, sum(amount) AS s FROM sales GROUP BY shop, item)"
 HISTOGRAM = f"{COUNTS}, h AS (SELECT c, count(*) AS n FROM t GROUP BY c)"
 WINDOWS = (
@@ -42,6 +44,15 @@ VIEWS = {
     "items": "SELECT n, count(*) AS m FROM"
     " (SELECT shop, count(DISTINCT item) AS n FROM sales GROUP BY shop) GROUP BY n",
     "busy": f"{COUNTS} SELECT sum(amount) AS s FROM sales WHERE item < (SELECT count(*) FROM t WHERE c > 1)",
+    "steady": f"{MEANS} SELECT shop, a FROM t WHERE a = (SELECT max(a) FROM t)",
+    "net": f"{NETS} SELECT count(*) AS n FROM t WHERE s > (SELECT avg(s) FROM t)",
+    "means": f"{MEANS} SELECT shop, a, rank() OVER (ORDER BY a DESC) AS r FROM t QUALIFY r BETWEEN 2 AND 3",
+    "dense": f"{SUMS} SELECT shop, s FROM t QUALIFY dense_rank() OVER (ORDER BY s NULLS FIRST) <= 2",
+    "numbered": f"{SUMS} SELECT shop, s FROM t QUALIFY row_number() OVER (ORDER BY s DESC, shop NULLS FIRST) <= 2",
+    "shown": "SELECT * FROM (SELECT shop, sum(amount) AS s, row_number() OVER (ORDER BY sum(amount) NULLS FIRST, shop)"
+    " AS n FROM sales GROUP BY shop HAVING count(*) > 1) q WHERE n <= 2",
+    "each": "SELECT shop, item, s FROM (SELECT shop, item, sum(amount) AS s, row_number() OVER (PARTITION BY item"
+    " ORDER BY sum(amount) DESC, shop) AS n FROM sales GROUP BY shop, item) q WHERE n = 1",
     "first": f"{SUMS} SELECT sum(s) AS s FROM (SELECT s FROM t ORDER BY s DESC NULLS LAST LIMIT 2) q",
 }
 
@@ -74,10 +85,11 @@ def test_values_of_groups_side_by_side(missing: bool, seeded: int, soaking: bool
 
 CLASSES = {
     **dict.fromkeys(("greatest", "top", "beaten", "above", "most", "least", "mode", "best"), "O(matches)"),
-    **dict.fromkeys(("hot", "leading"), "O(matches)"),
+    **dict.fromkeys(("hot", "leading", "steady", "each"), "O(matches)"),
     "spread": "O(log n)",
-    "first": "O(matches log n)",
-    **dict.fromkeys(("share", "tallest", "busy"), "O(log n)"),
+    **dict.fromkeys(("first", "means", "numbered", "shown"), "O(matches log n)"),
+    "dense": "O(g·matches)",
+    **dict.fromkeys(("share", "tallest", "busy", "net"), "O(log n)"),
     **dict.fromkeys(("histogram", "deeper", "items"), "O(1)"),
 }
 

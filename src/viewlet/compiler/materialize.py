@@ -39,7 +39,7 @@ from viewlet.compiler.context import Context
 from viewlet.compiler.padding import is_lookup
 from viewlet.compiler.restriction import incremental
 from viewlet.compiler.simplify import locals_apart, simplify, without
-from viewlet.compiler.values import is_running, value_map
+from viewlet.compiler.values import is_running, value_map, with_names
 from viewlet.program.trigger import Event
 
 Factors = tuple[Query, ...]
@@ -270,6 +270,7 @@ def _by_key(f: Query) -> bool:
 @rule("Figure 2 (4): 𝓜(Sum_{A;f}(σ_{θ(Q_N,B)} Q_O)) ⇒ Sum_{A;1}(σ_{θ(𝓜(Q_N),B)}(𝓜(Sum_{AB;f} Q_O)))")
 def nested_aggregates_and_decorrelation(q: Query, context: Context) -> Query | None:
     group, parts = monomial(q, context)
+    parts = with_names(group, parts, context)
     kept = value_map(group, parts, context)
     pulled = [f for f in parts if is_nested(f) and f not in kept and _must_decorrelate(f, parts, context)]
     if not pulled:
@@ -325,6 +326,7 @@ def input_variables(q: Query, context: Context) -> Query | None:
     if context.strategy.caches:
         return None
     group, parts = monomial(q, context)
+    parts = with_names(group, parts, context)
     given = all_outputs(parts)
     pulled = [f for f in parts if (is_scalar(f) or is_domain(f)) and not inputs(f) <= given]
     if not pulled:

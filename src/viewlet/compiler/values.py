@@ -11,12 +11,14 @@ compares, ranks or adds up the values reads V as it would read a relation: by a 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TypeGuard
 
 from viewlet.algebra.query import (
     Bind,
     Compare,
     Exists,
+    Join,
     Query,
     Rel,
     Sum,
@@ -26,14 +28,17 @@ from viewlet.algebra.query import (
     factors,
     inputs,
     join,
+    map_children,
     outputs,
     reads_update,
     relations,
     variables,
 )
+from viewlet.algebra.terms import Term, Var, free
 from viewlet.algebra.turns import is_turns
 from viewlet.compiler.context import Context
 from viewlet.compiler.restriction import incremental
+from viewlet.loops.monotone import direction
 
 
 def value_map(group: frozenset[str], parts: tuple[Query, ...], context: Context) -> frozenset[Query]:
@@ -43,6 +48,7 @@ def value_map(group: frozenset[str], parts: tuple[Query, ...], context: Context)
     groups = [f for f in parts if isinstance(f, Rel) or _is_group(f, context)]
     groups += _computed(groups, parts)
     values = _finest(_values(groups, [f for f in parts if f not in groups], context))
+    values += _of_values(groups, values, parts)
     groups = [g for g in groups if not _is_coarse(g, groups, values)]
     rest = [f for f in parts if f not in groups and f not in values]
     kept = [*groups, *values] if any(_is_key(f.var, group, [*groups, *values], rest) for f in values) else []
@@ -57,6 +63,64 @@ def _computed(groups: list[Query], parts: tuple[Query, ...]) -> list[Query]:
     while more := [f for f in waiting if f not in found and inputs(f) and inputs(f) <= outputs(join(*groups, *found))]:
         found += more
     return found
+
+
+def _of_values(groups: list[Query], values: list[Bind], parts: tuple[Query, ...]) -> list[Bind]:
+    """Numbers that are computed of values alone: an average."""
+    given, names = outputs(join(*groups, *values)), {f.var for f in values}
+    computed = [f for f in parts if isinstance(f, Bind) and isinstance(f.query, Value) and f not in groups]
+    return [f for f in computed if inputs(f) & names and inputs(f) <= given]
+
+
+def with_names(group: frozenset[str], parts: tuple[Query, ...], context: Context) -> tuple[Query, ...]:
+    """Q_k ⋈ (s := …) ⋈ [f(s) θ y]  ⇒  Q_k ⋈ (s := …) ⋈ (v := f(s)) ⋈ [v θ y], where the map is kept by v.
+
+    The comparison may stand in a nested aggregate, which runs with v.
+    """
+    values = frozenset(f.var for f in parts if isinstance(f, Bind) and relations(f))
+    known = {f.query.term: f.var for f in parts if isinstance(f, Bind) and isinstance(f.query, Value)}
+    taken, sides = group.union(context.bound, *map(variables, parts)), dict[Term, str]()
+    for term in dict.fromkeys(term for f in parts for term in _computed_sides(f, values)):
+        sides[term] = known.get(term) or _name(term, taken)
+        taken |= {sides[term]}
+    while sides:
+        new = [Bind(var, Value(term)) for term, var in sides.items() if term not in known]
+        renamed = (*(_with_sides(f, sides) for f in parts), *new)
+        kept = value_map(group, renamed, context)
+        by_value = {term: var for term, var in sides.items() if Bind(var, Value(term)) in kept}
+        if by_value == sides:
+            return renamed
+        sides = by_value
+    return parts
+
+
+def _computed_sides(f: Query, values: frozenset[str]) -> Iterator[Term]:
+    """The sides of comparisons that are computed of values, where nothing of them is on the other side."""
+    if isinstance(f, Compare):
+        for side, other in ((f.left, f.right), (f.right, f.left)):
+            if _is_computed(side, values) and free(other) and not free(side) & free(other):
+                yield side
+    elif isinstance(f, (Bind, Sum, Join)) and values & inputs(f):
+        for child in children(f):
+            yield from (side for side in _computed_sides(child, values) if free(side) <= inputs(f))
+
+
+def _is_computed(side: Term, values: frozenset[str]) -> bool:
+    """Of values alone; but of one that the term grows or falls with, the order is that of the value."""
+    own = free(side)
+    return bool(own) and own <= values and (len(own) > 1 or direction(side, min(own)) is None)
+
+
+def _with_sides(f: Query, sides: Mapping[Term, str]) -> Query:
+    if isinstance(f, Compare):
+        return Compare(f.op, *(Var(sides[side]) if side in sides else side for side in (f.left, f.right)))
+    return map_children(f, lambda child: _with_sides(child, sides)) if isinstance(f, (Bind, Sum, Join)) else f
+
+
+def _name(term: Term, taken: frozenset[str]) -> str:
+    """After a variable of the term: no other query has one of that name."""
+    base = f"{min(free(term))}_value"
+    return next(name for n in range(len(taken) + 1) if (name := f"{base}_{n + 1}" if n else base) not in taken)
 
 
 def _is_counted(f: Query, group: frozenset[str], parts: tuple[Query, ...], context: Context) -> bool:
@@ -125,7 +189,7 @@ def _is_key(value: str, group: frozenset[str], kept: list[Query], rest: list[Que
     outside = [f for f in users if relations(f) or not inputs(f) <= given]
     if any((inputs(f) | outputs(f)) & given != {value} for f in outside):
         return False
-    one_each = bool(users) and not any(isinstance(f, Rel) for f in kept)
+    one_each = bool(users) and (all(isinstance(f, Value) for f in users) or not any(isinstance(f, Rel) for f in kept))
     return value in group or bool(outside) or one_each
 
 

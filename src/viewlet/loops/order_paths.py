@@ -170,7 +170,7 @@ def _path(
     by_rows: bool,
     determined: Determined,
 ) -> OrderPath | None:
-    if any(key in outputs(f) for f in others):
+    if any(key in outputs(f) for f in others if not _is_nested(f)):
         return None  # joined by equality: a slice does better
     columns = frozenset(view.outputs) - bound
     known = bound.union(columns, *(outputs(f) for f in others))
@@ -182,7 +182,7 @@ def _path(
     replaced = [*conditions, *(f for f in others if totals & (inputs(f) | outputs(f)))]
     rest = [f for f in others if f not in replaced]
     asked = frozenset[str]().union(*map(inputs, conditions), *(t.needs for t in thresholds)) - {key}
-    is_sum = isinstance(atom, View) and key not in needed and not any(key in inputs(f) for f in rest)
+    is_sum = isinstance(atom, View) and key not in needed and not any(key in inputs(f) | outputs(f) for f in rest)
     used = asked.union(needed, *(inputs(f) | outputs(f) for f in rest))
     open_, needs = (columns & used) - {key}, asked - columns
     groups = needed.union(*map(outputs, rest))
@@ -203,6 +203,11 @@ def _path(
     return OrderPath(
         atom, view, key, tuple(conditions), tuple(thresholds), tuple(replaced), open_, summed, is_sum, needs
     )
+
+
+def _is_nested(f: Query) -> bool:
+    """A nested aggregate of the key's entries: it waits for the key, and gives none."""
+    return isinstance(f, Bind) and not isinstance(f.query, Value)
 
 
 def _is_between(key: str, conditions: Sequence[Compare], thresholds: Sequence[Threshold]) -> bool:
@@ -306,13 +311,15 @@ def _runs(test: Compare, total: str) -> Ranges | None:
 
 
 def _thresholds(key: str, others: list[Query], known: frozenset[str]) -> Iterator[Threshold]:
-    """The comparisons of running sums in the order of ``key``."""
+    """The comparisons of running sums in the order of ``key``, with what has a value before the key has one."""
+    of_key = frozenset(f.var for f in others if isinstance(f, Bind) and key in inputs(f) | outputs(f))
     for f in others:
         if not isinstance(f, Bind) or key not in inputs(f):
             continue
         scaled = _running(f.query, key, known - {f.var})
         users = [g for g in others if f.var in inputs(g)]
-        tests = [g for g in users if isinstance(g, Compare) and key not in inputs(g) and is_threshold(g, f.var)]
+        tests = [g for g in users if isinstance(g, Compare) and is_threshold(g, f.var)]
+        tests = [test for test in tests if inputs(test).isdisjoint(of_key - {f.var} | {key})]
         if scaled is None:
             continue
         running, coefficient = scaled

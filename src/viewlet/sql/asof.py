@@ -21,8 +21,8 @@ from viewlet.sql.expr import Expr, compared, holds, merge, rounded, variable
 from viewlet.sql.expression import COMPARISONS, expression, matched
 from viewlet.sql.grouping import bound
 from viewlet.sql.outer_join import Rows
+from viewlet.sql.ranks import first_of_each
 from viewlet.sql.scope import Scope
-from viewlet.sql.top import first_of_each
 from viewlet.sql.unsupported import join_words
 
 _TURNED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
