@@ -103,12 +103,10 @@ def rewrite(
         return at_rest
 
     def normal(child: Query) -> Query:
-        known = memo.get(child)
-        if known is not None:
-            return known
         if not _about(type(child), rules) and not children(child):
             return child  # most are: relations, views, values
-        return rewrite(child, rules, context, trace, memo)
+        known = memo.get(child)
+        return rewrite(child, rules, context, trace, memo) if known is None else known
 
     start = q
     fired: list[str] = []

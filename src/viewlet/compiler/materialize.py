@@ -41,6 +41,7 @@ from viewlet.compiler.padding import is_lookup
 from viewlet.compiler.restriction import incremental
 from viewlet.compiler.simplify import locals_apart, simplify, without
 from viewlet.compiler.values import is_running, value_map, with_names
+from viewlet.program.trigger import Event
 
 Factors = tuple[Query, ...]
 NameView = Callable[[Query, Context], Query]
@@ -353,7 +354,7 @@ FIGURE_2: tuple[Rule[Context], ...] = (
 )
 
 
-Decided = dict[tuple[Query, frozenset[str]], Query]  # 𝓜(Q) where these are bound: n terms of a delta share most of them
+Decided = dict[tuple[object, ...], Query]  # 𝓜(Q) by what decides it: n terms of a delta share most, and so do events
 
 
 def decide(
@@ -361,7 +362,7 @@ def decide(
 ) -> Query:
     """Apply Figure 2 to 𝓜(Q) to a fixpoint; ``name_view`` gives every 𝓜 that is left its view.
 
-    ``decided``: what was decided before, in contexts that differ in no more than what is bound.
+    ``decided``: what was decided before, in contexts that differ in no more than the event and what is bound.
     """
     return _decide(q, context, name_view, trace, {} if decided is None else decided)
 
@@ -387,7 +388,15 @@ def _decide(q: Query, context: Context, name_view: NameView, trace: Trace | None
 def _decide_inside(q: Query, context: Context, name_view: NameView, trace: Trace | None, decided: Decided) -> Query:
     if not isinstance(q, Materialize):
         return map_children(q, lambda child: _decide_inside(child, context, name_view, trace, decided))
-    key = q.query, (context.bound | q.bound) & variables(q.query)
+    bound = (context.bound | q.bound) & variables(q.query)
+    key = q.query, bound, *_of_event(q.query, context.event)
     if key not in decided:
-        decided[key] = _decide(q.query, replace(context, bound=key[1]), name_view, trace, decided)
+        decided[key] = _decide(q.query, replace(context, bound=bound), name_view, trace, decided)
     return decided[key]
+
+
+def _of_event(q: Query, event: Event | None) -> tuple[object, ...]:
+    """What the rules ask about an event: whether it changes a part of Q, and which of its parameters Q reads."""
+    if event is None:
+        return (None,)
+    return event.relation if event.relation in relations(q) else "", variables(q).intersection(event.params)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from viewlet.algebra.query import Bind, Exists, Query, children, inputs, reads_update, relations
+from viewlet.algebra.remembered import remembered
 from viewlet.algebra.sessions import is_sessions
 from viewlet.compiler.context import Context
 from viewlet.compiler.delta import range_restriction
@@ -22,7 +23,12 @@ def must_reevaluate(q: Query, e: Event) -> bool:
 
 def incremental(f: Query, context: Context) -> bool:
     """Whatever relation changes, a parameter of the update restricts where ``f`` changes."""
-    return all(restricted(f, probe(r)) for r in sorted(relations(f) - context.static))
+    return _incremental(f, context.static)
+
+
+@remembered(1 << 14)
+def _incremental(f: Query, static: frozenset[str]) -> bool:
+    return all(restricted(f, probe(r)) for r in sorted(relations(f) - static))
 
 
 def probe(relation: str) -> Event:

@@ -270,7 +270,7 @@ class Compilation:
 
         if apart:
             return decide_inside(side_by_side(q), context, name_view, self.trace)
-        decided = self.decided.setdefault(replace(context, bound=frozenset()), {})
+        decided = self.decided.setdefault(replace(context, bound=frozenset(), event=None), {})
         return decide(q, context, name_view, self.trace, decided)
 
     def factorized(self, q: Query, context: Context) -> Query:

@@ -23,8 +23,8 @@ from viewlet.algebra.query import (
     Rel,
     Sum,
     Value,
-    atoms,
     children,
+    different_atoms,
     factors,
     inputs,
     join,
@@ -173,8 +173,10 @@ def _is_value(f: Query, context: Context) -> TypeGuard[Bind]:
 def _is_apart(q: Query, group: frozenset[str], context: Context) -> bool:
     """A parameter would lead to the group itself, a lookup; a computed column leads to all groups of a window."""
     known = variables(q) & context.bound
-    stored = frozenset(x for atom in atoms(q) if isinstance(atom, Rel) for x in atom.vars)
-    return (not known or (known < group - stored and not runs(q))) and not reads_update(q)
+    if not known:
+        return not reads_update(q)
+    stored = frozenset(x for atom in different_atoms(q) if isinstance(atom, Rel) for x in atom.vars)
+    return known < group - stored and not runs(q) and not reads_update(q)
 
 
 def _is_key(value: str, group: frozenset[str], kept: list[Query], rest: list[Query]) -> bool:
