@@ -78,6 +78,12 @@ def clicks(size: int, rng: Random) -> Iterator[Row]:
         yield rng.randrange(100), NOON + number * timedelta(minutes=5) / size
 
 
+def visits(size: int, rng: Random) -> Iterator[Row]:
+    """Ten rows of each person are there; about two of three come within the gap."""
+    for number in range(sys.maxsize):
+        yield rng.randrange(size // 10), NOON + number * timedelta(minutes=200) / size, number % 7
+
+
 def trades(size: int, rng: Random) -> Iterator[Row]:
     while True:
         yield rng.randrange(10), rng.randrange(size)
@@ -150,6 +156,16 @@ DEEP: Mapping[str, Deep] = {
         "clicks",
         clicks,
         after_a_tick,
+    ),
+    "sessions": Deep(
+        _view(
+            "CREATE STREAM clicks (person INTEGER NOT NULL, at TIMESTAMP NOT NULL, x INTEGER NOT NULL)",
+            "SELECT person, SESSION_START(at, INTERVAL '20' MINUTE) AS s, SESSION_END(at, INTERVAL '20' MINUTE) AS e,"
+            " count(*) AS n, sum(x) AS sx FROM clicks GROUP BY person, SESSION(at, INTERVAL '20' MINUTE)",
+        ),
+        "clicks",
+        visits,
+        at_its_key("person", "s"),
     ),
     "as-of join": Deep(
         _view(

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.bars import below
 from viewlet.durable.chain import Address, Chain, File, Log, Manifest, Snapshot
 from viewlet.durable.published import published, published_batches
 from viewlet.durable.store import Store
@@ -26,6 +27,8 @@ from viewlet.spark.task.feed import cell_name
 VIEWS = ("by_price", "by_broker")
 SNAPSHOT_EVERY = 50
 FIXED, BUSY = 10e-3, 50e-6  # seconds a batch may take, and for each busy cell
+LOOKS = 40  # at the size of the checkpoint
+FLAT = 1.05
 PLACES = ((8, 8), (64, 64), (512, 512), (512, 8), (1000, 1000))  # cells, and how many of them have rows in a batch
 
 
@@ -107,7 +110,7 @@ def size(root: Path, *directories: str) -> int:
 
 
 def costs(count: int) -> None:
-    print(f"| cells | busy | a batch | at most | the slowest | manifest and note |\n|{'---|' * 6}")
+    print(f"| cells | busy | a batch | the slowest | manifest and note |\n|{'---|' * 5}")
     for cells, busy in PLACES:
         with tempfile.TemporaryDirectory() as root:
             retain = 2 * count  # so that all bytes are there to be counted
@@ -115,30 +118,37 @@ def costs(count: int) -> None:
             written = size(Path(root), "batches", "published") / count
         mean, allowed = sum(seconds) / len(seconds), FIXED + BUSY * busy
         print(
-            f"| {cells} | {busy} | {mean * 1e3:.1f} ms | {allowed * 1e3:.1f} ms | {max(seconds) * 1e3:.0f} ms "
-            f"| {written / 1e3:.1f} kB |",
+            f"| {cells} | {busy} | {mean * 1e3:.1f} ms | {max(seconds) * 1e3:.0f} ms | {written / 1e3:.1f} kB |"
+            f"{below(mean * 1e3, round(allowed * 1e3, 1))}",
             flush=True,
         )
 
 
 def growth(count: int) -> None:
+    """The size goes up and down, as files are removed in steps: flat is what grows no more after the first half."""
     print("\n8 cells, files and all, `retain` 100\n")
     print(f"| batches | files | bytes | notes | read all notes |\n|{'---|' * 5}")
+    sizes = []
     with tempfile.TemporaryDirectory() as root:
         store = Store(root)
         for batch, _ in enumerate(Query(store, 8, 8, 100, files=True).batches(count), start=1):
-            if batch % (count // 4) == 0:
-                time.sleep(1.0)  # files are removed beside the batches
-                files = [file for file in Path(root).rglob("*") if file.is_file()]
-                begun, notes = time.process_time(), published_batches(store)
-                for note in notes:
-                    published(store, note)
-                took = time.process_time() - begun
-                print(
-                    f"| {batch} | {len(files)} | {sum(f.stat().st_size for f in files) / 1e6:.2f} MB | {len(notes)} "
-                    f"| {took * 1e3:.0f} ms |",
-                    flush=True,
-                )
+            if batch % (count // LOOKS) == 0:
+                time.sleep(0.2)  # files are removed beside the batches
+                files = [file.stat().st_size for file in Path(root).rglob("*") if file.is_file()]
+                sizes.append(sum(files))
+                if len(sizes) % (LOOKS // 4) == 0:
+                    print(f"| {batch} | {len(files)} | {sizes[-1] / 1e6:.2f} MB | {_notes(store)} |", flush=True)
+    most = [max(half) for half in (sizes[: LOOKS // 2], sizes[LOOKS // 2 :])]
+    print(
+        f"\nmost bytes in the second half : in the first half = {most[1] / most[0]:.2f}{below(most[1] / most[0], FLAT)}"
+    )
+
+
+def _notes(store: Store) -> str:
+    begun, notes = time.process_time(), published_batches(store)
+    for note in notes:
+        published(store, note)
+    return f"{len(notes)} | {(time.process_time() - begun) * 1e3:.0f} ms"
 
 
 def main() -> None:

@@ -8,16 +8,17 @@ micro-batch has one second's rows; it keeps up while it takes less than a second
 from __future__ import annotations
 
 import argparse
+import re
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from bench.manifests import Query
-from viewlet.cells.router import Way, ways
+from viewlet.cells.router import GOLDEN
+from viewlet.cells.routing import Hash, Routing
 from viewlet.durable.store import Store
 from viewlet.spark.pipeline import Pipeline, pipeline_of
 from viewlet.workloads.queries import PAPER_QUERIES
@@ -40,12 +41,16 @@ STATE = 100e6  # bytes of a cell's snapshot
 READ = 200e6  # bytes a second at which a cell is opened again
 
 
+Columns = set[tuple[str, str]]  # relation and column
+
+
 @dataclass(frozen=True)
 class Situation:
-    """``hot`` is the share of rows that have one and the same key."""
+    """``hot`` is the share of rows that have one and the same key; the script may say so."""
 
     name: str
     hot: float = 0.0
+    declared: bool = False
     slow_cells: int = 0
     lost_executors: int = 0
 
@@ -53,6 +58,7 @@ class Situation:
 SITUATIONS = (
     Situation("even"),
     Situation("a tenth of the rows has one key", hot=0.1),
+    Situation("that is declared", hot=0.1, declared=True),
     Situation("one cell is five times as slow", slow_cells=1),
     Situation("an executor is lost", lost_executors=1),
 )
@@ -104,29 +110,49 @@ class Routed:
         return float(self.rows.max() / self.rows.mean())
 
 
-def routed(pipeline: Pipeline, hot: float, seed: int) -> Routed:
-    """By the real router. Relations have their rows in proportion to their declared rates."""
-    rng, rows = np.random.default_rng(seed), np.zeros(pipeline.grid.cells, dtype=np.int64)
-    found = ways(pipeline.grid)
-    rates = {name: float(pipeline.relations[name].rate) for name in found if not pipeline.relations[name].static}
+def declared_hot(script: str, columns: Columns, hot: float) -> str:
+    """The script, which says of each of these columns that one value has so many of the rows."""
+    for name in {relation for relation, _ in columns}:
+        options = ", ".join(f"hot_{column} = {hot}" for relation, column in sorted(columns) if relation == name)
+        script = re.sub(rf"(CREATE STREAM {name} [^;]*);", rf"\1 WITH ({options});", script)
+    return script
+
+
+def hashed(pipeline: Pipeline) -> Columns:
+    """The columns by which rows are routed."""
+    return {(c.relation, route.column) for c in pipeline.grid.copies for route in c.routes if isinstance(route, Hash)}
+
+
+def routed(pipeline: Pipeline, hot: float, columns: Columns, seed: int) -> Routed:
+    """By the real grid. Relations have their rows in proportion to their declared rates; ``columns`` may be hot."""
+    rng, grid = np.random.default_rng(seed), pipeline.grid
+    rows = np.zeros(grid.cells, dtype=np.int64)
+    read = dict.fromkeys(copy.relation for copy in grid.copies if not copy.static)
+    rates = {name: float(pipeline.relations[name].rate) for name in read}
     for name, rate in rates.items():
+        routings = [grid.routing(copy) for copy in grid.copies if copy.relation == name]
+        names = {term.column for routing in routings for term in routing.terms}
         count = int(RATE * rate / sum(rates.values()))
-        rows += _cells(found[name], _keys(rng, found[name], count, hot), pipeline.grid.cells)
+        keys = {column: _keys(rng, count, hot if (name, column) in columns else 0.0) for column in sorted(names)}
+        for routing in routings:
+            rows += _cells(routing, keys, count, grid.cells)
     return Routed(rows)
 
 
-def _keys(rng: np.random.Generator, way: Way, count: int, hot: float) -> pa.RecordBatch:
-    columns = {turn.column: rng.integers(1, KEYS, count) for turn in way.turns}
-    for values in columns.values():
-        values[: int(hot * count)] = 7
-    return pa.RecordBatch.from_pydict({name: pa.array(values) for name, values in columns.items()})
+def _keys(rng: np.random.Generator, count: int, hot: float) -> np.ndarray:
+    values = rng.integers(1, KEYS, count).astype(np.uint64)
+    values[: int(hot * count)] = 7
+    return values
 
 
-def _cells(way: Way, keys: pa.RecordBatch, cells: int) -> np.ndarray:
-    bases = way.bases(keys)
-    assert bases is not None, "keys are integers"
-    counts = np.bincount(bases.to_numpy().astype(np.int64), minlength=cells)
-    return sum((np.roll(counts, offset) for offset in way.offsets), np.zeros(cells, dtype=np.int64))
+def _cells(routing: Routing, keys: Mapping[str, np.ndarray], count: int, cells: int) -> np.ndarray:
+    """How many rows each has. A product takes the place of Spark's hash."""
+    bases = np.zeros(count, dtype=np.int64)
+    for term in routing.terms:
+        spread = (keys[term.column] * np.uint64(GOLDEN)) >> np.uint64(32)
+        bases += (spread % np.uint64(term.share)).astype(np.int64) * term.stride
+    counts = np.bincount(bases, minlength=cells)
+    return sum((np.roll(counts, offset) for offset in routing.offsets), np.zeros(cells, dtype=np.int64))
 
 
 def costs(cells: int, routed: Routed, driver: float, situation: Situation) -> Costs:
@@ -163,13 +189,15 @@ def lines(queries: list[str], grids: list[int]) -> Iterator[str]:
     for name in queries:
         query = PAPER_QUERIES[name]
         for cells in grids:
-            begun = time.process_time()
-            pipeline = pipeline_of(query.schema + query.sql("sql"), cells, "optimized", "sql")
-            planned = time.process_time() - begun
+            script, columns = query.schema + query.sql("sql"), Columns()
             for situation in SITUATIONS:
-                at = routed(pipeline, situation.hot, seed=cells)
+                begun = time.process_time()
+                said = declared_hot(script, columns, situation.hot) if situation.declared else script
+                pipeline = pipeline_of(said, cells, "optimized", "sql")
+                planned = time.process_time() - begun
+                columns = columns or hashed(pipeline)
+                at = routed(pipeline, situation.hot, columns, seed=cells)
                 yield _line(name, pipeline.grid.cells, planned, situation, at, driver[cells])
-                planned = 0.0
 
 
 def _line(name: str, cells: int, planned: float, situation: Situation, at: Routed, driver: float) -> str:

@@ -139,7 +139,7 @@ class Triggers:
         path = build(driven(source))
         if path is None:
             raise Error("there is no C++ compiler")
-        self.library = _declared(ctypes.CDLL(str(path)))
+        self.library = declared(ctypes.CDLL(str(path)))
         self._workload, self._strategy = workload, strategy
 
     def run(self, stream: BulkStream) -> Run:
@@ -251,7 +251,7 @@ def _listed(name_at) -> list[str]:  # type: ignore[no-untyped-def]
     return names
 
 
-def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
+def declared(library: ctypes.CDLL) -> ctypes.CDLL:
     pointer, word, long, text = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_char_p
     signatures = {
         "bench_open": (pointer, []),

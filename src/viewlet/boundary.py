@@ -19,7 +19,7 @@ from viewlet.algebra.terms import Scalar
 from viewlet.containers import UnfitError as UnfitError
 from viewlet.containers import container_cell, container_value
 from viewlet.containers import expected as _expected
-from viewlet.errors import DataError, OutOfRangeError
+from viewlet.errors import DataError, Error, OutOfRangeError
 from viewlet.program.encoding import Row, decode, scale_of
 from viewlet.program.encoding import Stored as Cell
 from viewlet.program.limits import unscaled_range
@@ -38,6 +38,13 @@ ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 class WildError(DataError):
     """A NaN or an infinity for an engine that cannot take it; the native one can."""
+
+
+def at_least(least: int, number: object, taker: str) -> int:
+    """An argument that says how many, and says it right."""
+    if isinstance(number, bool) or not isinstance(number, numbers.Integral) or number < least:
+        raise Error(f"{taker} takes a whole number from {least} on, not {number!r}")
+    return int(number)
 
 
 # -- in: a value -------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import suppress
 
+from viewlet.boundary import at_least
 from viewlet.changes import Change
 from viewlet.errors import Error
 
@@ -24,7 +25,7 @@ class Changes(Iterator[Change], AsyncIterator[Change]):
     """
 
     def __init__(self, view: str, most: int) -> None:
-        self._view, self._most = view, most
+        self._view, self._most = view, at_least(1, most, "most")
         self._waiting: deque[Change] = deque()
         self._sleepers: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
         self._closed = self._lost = False

@@ -205,9 +205,9 @@ def connect(
     """
     if engine not in ENGINES:
         raise Error(f"there is no engine {engine!r}: choose one of {', '.join(ENGINES)}")
-    if not 1 <= threads <= MOST_THREADS or (threads > 1 and engine != "native"):
+    if not isinstance(threads, int) or not 1 <= threads <= MOST_THREADS or (threads > 1 and engine != "native"):
         why = f"there are 1 to {MOST_THREADS}" if engine == "native" else "only the native engine runs in several"
-        raise Error(f"threads={threads}: {why}")
+        raise Error(f"threads={threads!r}: {why}")
     if dialect not in get_args(Dialect):
         raise Error(f"no dialect {dialect!r}: choose sql or paper")
     if durability not in get_args(Durability):

@@ -56,6 +56,8 @@ class Table(Readable):
 
     def __init__(self, database: Owner, name: str) -> None:
         self._database, self.name = database, name
+        with database._turn.reading():
+            database._fresh()  # machine code that is there: the methods are calls into it from the first row on
         self._go_straight()
 
     @property

@@ -47,6 +47,9 @@ class Listening(Inventory):
         self, view: str, callback: Callable[[Change], object], gone: Callable[[], None] | None = None
     ) -> Callable[[], None]:
         """Call back with each ``(weight, row)`` by which a view changes; see :meth:`View.subscribe`."""
+        if not callable(callback) or not (gone is None or callable(gone)):
+            wrong = gone if callable(callback) else callback
+            raise Error(f"subscribe takes functions, the first to call with each change, not {wrong!r}")
         self._warm_listening()
         with self._turn.reading():
             return self._subscribe(view, callback, gone)

@@ -78,7 +78,7 @@ class NativeSession(Session):
         after = (turn.call_next, listening, self._subscriptions.tell)
         return {
             name: state.straight(
-                name, times, guards, turn.free, otherwise(name), partial(self._heed, name, times), *after
+                name, times, guards, turn.free, otherwise(name), partial(self._heed, name, times), after
             )
             for name in self._streams
         }

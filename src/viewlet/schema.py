@@ -164,6 +164,7 @@ class Relation:
     of: str = ""  # the relation whose rows these are, once for each element of a list; no user changes them
     unnests: str = ""  # the list, as DuckDB computes it
     stored: bool = True  # else a stream keeps no rows, and deletes are trusted
+    hot: Mapping[str, Fraction] = field(default_factory=lambda: MappingProxyType({}))  # per column: one value's rows
 
     @property
     def params(self) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from decimal import Context, Decimal
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -53,8 +54,8 @@ def _shown(type_: Type) -> Show:
     """What the native program asks for: a function, or the one NaN. None where the cell is the value."""
     match type_.kind:
         case "DECIMAL":
-            context = Context(prec=type_.precision)
-            return lambda cell: Decimal(cell).scaleb(-type_.scale, context)
+            # No frame of Python's
+            return partial(Context(prec=type_.precision).multiply, Decimal(1).scaleb(-type_.scale))
         case "DOUBLE" | "REAL":
             return math.nan
         case "DATE" | "TIMESTAMP":

@@ -15,7 +15,7 @@ from viewlet import arrow
 from viewlet.algebra.evaluate import Reader
 from viewlet.algebra.query import View as Read
 from viewlet.algebra.terms import Scalar
-from viewlet.boundary import UnfitError, to_python, to_python_row, to_scalar
+from viewlet.boundary import UnfitError, at_least, to_python, to_python_row, to_scalar
 from viewlet.changes import Change, Row
 from viewlet.changing import MOST_WAITING, Changes
 from viewlet.containers import countable
@@ -97,7 +97,7 @@ class View:
         With the native engine a look at a large view costs what these rows cost, unless it must be sorted for them:
         by an ORDER BY without LIMIT.
         """
-        return self._database._turn.read(self._first, most)
+        return self._database._turn.read(self._first, at_least(0, most, "first"))
 
     def arrow(self) -> pa.Table:
         """All rows as an Arrow table. The native engine hands its columns over without a copy."""

@@ -17,7 +17,10 @@ import viewlet
 from tests.engines.conformance import THREADED, WAYS, Case, agree, cut
 from tests.oracle.oracle import difference
 from viewlet import Database, threads_engine
+from viewlet.cells.routing import Hash
+from viewlet.cells.whole_rows import plan_whole_rows
 from viewlet.engines.native.build import find_compiler
+from viewlet.sql import translate
 from viewlet.threads_engine import ThreadsEngine
 from viewlet.workloads.streams import Event
 
@@ -87,6 +90,30 @@ def opened(threads: int, script: str = SCHEMA + VIEWS, **options: Any) -> Databa
 def test_cells_agree_with_the_referee_after_every_event() -> None:
     opened(3).close()  # all of it is divided
     for watched in agree(CASE, THREADED).values():
+        watched.check()
+
+
+HOT = SCHEMA.replace("day DATE)", "day DATE) WITH (hot_id = 0.9, hot_customer = 0.9)").replace(
+    "quantity INTEGER NOT NULL)", "quantity INTEGER NOT NULL) WITH (hot_order_id = 0.9, hot_part = 0.9)"
+)
+
+
+def _heated(event: Event) -> Event:
+    """Most keys are 1, most customers "ann", most parts "bolt"."""
+    op, relation, (key, name, *rest) = event
+    common = {"ann": "ann", "bob": "ann", "bolt": "bolt", "nut": "bolt"}
+    return op, relation, (1 if key in (0, 2, 3, 4) else key, common.get(name, name), *rest)
+
+
+def test_rows_of_a_hot_key_are_in_all_cells_and_agree_with_the_referee_after_every_event() -> None:
+    """A row that is deleted is found where it was put: all equal rows go by the same other column."""
+    selects = {name: SELECTS[name] for name in ("by_part", "total", "ends", "weights")}
+    views = "".join(f"CREATE MATERIALIZED VIEW {name} AS {select};\n" for name, select in selects.items())
+    opened(3, HOT + views).close()  # all of it is divided
+    routes = [route for copy in plan_whole_rows(translate(HOT + views), 3).copies for route in copy.routes]
+    assert {route.column for route in routes if isinstance(route, Hash)} == {"day", "quantity"}
+    case = Case(HOT, views, selects, [*map(_heated, events(8, 260))], STATIC)
+    for watched in agree(case, [("3 threads", "optimized")]).values():
         watched.check()
 
 
@@ -313,3 +340,5 @@ def test_threads_are_for_the_native_engine() -> None:
         viewlet.connect(threads=2, engine="python")
     with pytest.raises(viewlet.Error, match="threads=0: there are 1 to 64"):
         viewlet.connect(threads=0)
+    with pytest.raises(viewlet.Error, match=r"threads=.2.: there are 1 to 64"):
+        viewlet.connect(threads="2")  # type: ignore[arg-type]

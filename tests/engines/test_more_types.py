@@ -19,6 +19,7 @@ RANGES = {"t": (-128, 127), "s": (-(2**15), 2**15 - 1), "i": (-(2**31), 2**31 - 
 RANGES |= {"ut": (0, 255), "us": (0, 2**16 - 1), "ui": (0, 2**32 - 1)}
 SCHEMA = f"CREATE STREAM r (k INTEGER NOT NULL, {', '.join(f'{name} {kind}' for name, kind in TYPES.items())});"
 LITERALS = ("1", "-1", "200", "-200", "40000", "70000", "3000000000", "5000000000", "1.5", "1e0", "(1 + 1)", "NULL")
+LITERALS += ("1::BIGINT", "CAST(1 AS SMALLINT)", "-(1::INTEGER)", "1::UTINYINT")
 PAIRS = [(x, y) for x in TYPES for y in TYPES] + [(x, y) for x in TYPES for y in LITERALS]
 FORMS = ("{x} + {y}", "{y} * {x}", "coalesce({x}, {y})", "CASE WHEN k > 0 THEN {y} ELSE {x} END")
 VALUES = {

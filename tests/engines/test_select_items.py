@@ -23,6 +23,10 @@ QUERIES = {
     "some": "SELECT r.* EXCLUDE (a), s.* EXCLUDE (b, x) FROM r LEFT JOIN s ON r.a = s.b",
     "by_table": "SELECT * EXCLUDE (s.b, s.x) FROM r LEFT JOIN s ON r.a = s.b",
     "merged": "SELECT * EXCLUDE (a, w) FROM r FULL JOIN (SELECT b, c FROM s) s USING (b)",
+    "unnamed": "SELECT * FROM (SELECT a, count(*) AS n FROM r GROUP BY a) FULL JOIN (SELECT b AS a, c FROM s)"
+    " USING (a)",
+    "unnamed_twice": "SELECT unnamed_subquery.a, unnamed_subquery2.a AS b, x.c"
+    " FROM (SELECT a FROM r), (SELECT b AS a FROM s), s x WHERE unnamed_subquery.a = x.b",
     "shared": "SELECT r.b, s.c FROM r, s WHERE (r.a = s.b AND s.c > 0 AND r.b > 1) OR (s.c < 1 AND r.a = s.b) "
     "OR (r.a = s.b AND r.w = 'x')",
     "shared_terms": "SELECT b, (a = 1 AND b > 0) OR (a = 1 AND w = 'x') AS p, a = 1 OR (a = 1 AND b > 0) AS q, "

@@ -40,6 +40,9 @@ VIEWS = {
     "twice": "SELECT k, i.sku, d FROM r, UNNEST(items) AS t(i), UNNEST(i.on_) AS u(d)",
     "both": "SELECT k, x, w FROM r, UNNEST(xs) t(x), UNNEST(string_split(tags, ',')) u(w)",
     "kept_": "SELECT k, x FROM r LEFT JOIN UNNEST(xs) AS t(x) ON TRUE",
+    "kept_places": "SELECT k, x, i, n FROM r LEFT JOIN UNNEST(xs) WITH ORDINALITY AS t(x, i) ON TRUE",
+    "kept_words": "SELECT w, i, count(*) AS c FROM r LEFT JOIN UNNEST(string_split(tags, ',')) WITH ORDINALITY"
+    " AS t(w, i) ON TRUE GROUP BY w, i",
     "on_": "SELECT k, x FROM r JOIN UNNEST(xs) AS t(x) ON x < k",
     "series": "SELECT k, g FROM r, generate_series(1, r.n) t(g)",
     "ranges": "SELECT k, g * 10 AS g FROM r, range(n) t(g)",
@@ -187,6 +190,8 @@ def test_the_program_as_text() -> None:
 
 
 REFUSED = {
+    "LEFT JOIN UNNEST of a list of a row that may be missing": "SELECT q.x, t.x AS y FROM q LEFT JOIN r ON r.k = q.x"
+    " LEFT JOIN UNNEST(r.xs) t (x) ON TRUE",
     "UNNEST of a list of a row around it": "SELECT k, s.x FROM r, LATERAL (SELECT unnest(r.xs) AS x) s",
     "several lists unnested in one SELECT": "SELECT unnest(xs) AS x, unnest(items) AS i FROM r",
     "UNNEST takes a list, not a STRUCT": "SELECT unnest(items[1]) AS i FROM r",

@@ -202,6 +202,20 @@ def test_a_running_sum_is_a_range() -> None:
         ),
         ("SELECT sum(sum(n) OVER ()) OVER () AS x FROM r", "a window function cannot stand here"),
         ("SELECT n FROM r WHERE sum(n) OVER () > 1", "a window function cannot stand here"),
+        (
+            "SELECT l FROM (SELECT lag(n) OVER (PARTITION BY n ORDER BY n) AS l FROM (SELECT DISTINCT n FROM r))",
+            "LAG by the places of rows that PARTITION BY parts from all others",
+        ),
+        (
+            "SELECT * FROM (SELECT sum(n) OVER (PARTITION BY n ORDER BY n RANGE BETWEEN 1 PRECEDING AND 1 PRECEDING)"
+            " FROM r)",
+            "a frame without its own row, ordered by columns of PARTITION BY alone",
+        ),
+        (
+            "SELECT * FROM (SELECT a, max(a) OVER (PARTITION BY a ORDER BY a ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING)"
+            " FROM (SELECT sum(n) AS a FROM r))",
+            "a frame without its own row, ordered by columns of PARTITION BY alone",
+        ),
         ("SELECT sum(n) OVER (ORDER BY a RANGE 1 PRECEDING) AS x FROM r", "a RANGE with a distance"),
         ("SELECT sum(n) OVER (ORDER BY n RANGE a PRECEDING) AS x FROM r", "a computed distance"),
         ("SELECT sum(n) OVER w AS x FROM r", "there is no window w"),

@@ -21,9 +21,10 @@ from random import Random
 from statistics import median
 
 from bench.paper.postgres import server
+from tests.faults.choices import first_choice
 from tests.faults.disks import small_disk
 from tests.faults.endured import Endured
-from tests.faults.feed import CELLS, bids_streams
+from tests.faults.feed import bids_streams
 from tests.faults.followers import Follower
 from tests.faults.strikes import STRIKES
 from tests.spark.cluster import started_cluster
@@ -63,10 +64,12 @@ def main() -> None:
                 break
             _suffer(endured, tallies[kind], rng)
             print(f"{number + 1} {kind}: right again after {tallies[kind].seconds[-1]:.1f} s", file=sys.stderr)
+        changes = endured.changes
         endured.finish()
     print(HEAD, *(tally.line() for tally in tallies.values() if tally.times), sep="\n")
     done = sum(tally.times for tally in tallies.values())
-    print(f"\n{done} faults in {endured.given} batches, {asked.store}, seed {asked.seed}: 0 lost, 0 doubled")
+    batches = f"{endured.given} batches of rows and {changes} that changed the job"
+    print(f"\n{done} faults in {batches}, {asked.store}, seed {asked.seed}: 0 lost, 0 doubled")
 
 
 def _arguments() -> argparse.Namespace:
@@ -119,7 +122,7 @@ def _endured(kills: int, seed: int, store: str) -> Iterator[Endured]:
             Follower("overall", folder / "overall", url),
         ]
         root = ends.enter_context(started_hdfs(folder / "hdfs")) if store == "hdfs" else str(folder / "disk")
-        endured = Endured(cluster, folder, streams, followers, f"{root}/checkpoint", small, CELLS, RETAIN)
+        endured = Endured(cluster, folder, streams, followers, f"{root}/checkpoint", small, first_choice(), RETAIN)
         ends.callback(endured.close)
         endured.begin()
         yield endured

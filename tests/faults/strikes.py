@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,12 +14,11 @@ from random import Random
 from tests.faults.disks import filled, flipped
 from tests.faults.endured import QUERY, Endured
 from tests.faults.processes import kill
+from tests.faults.restarts import CHANGES, cut_short, restart
 from tests.faults.victims import victims
 from tests.spark import drive
 from tests.spark.cluster import until
 from tests.spark.drive import DriverError
-
-LONGEST = 2.0  # seconds until harm is done: longer than most batches
 
 
 @dataclass(frozen=True)
@@ -30,15 +28,10 @@ class Strike:
     of_files: bool = False  # it does harm to files, which must be local for that
 
 
-def _wait(rng: Random) -> None:
-    """Until any moment of a batch."""
-    time.sleep(rng.uniform(0, LONGEST))
-
-
 def kill_one(kind: str, endured: Endured, rng: Random) -> None:
     """In mid-batch, between batches, while others are opened again: whenever it is."""
     endured.give(rng.randint(1, 2))
-    _wait(rng)
+    endured.wait(rng)
     with suppress(ProcessLookupError):  # it ended by itself just now
         kill(rng.choice(until(f"a {kind}", lambda: victims(endured.cluster.mark, endured.spared)[kind])))
 
@@ -47,7 +40,7 @@ def kill_several(endured: Endured, rng: Random) -> None:
     """Processes of any kind, one soon after the other, while the query is busy with what the first has left."""
     endured.give(2)
     for _ in range(rng.randint(2, 4)):
-        _wait(rng)
+        endured.wait(rng)
         alive = [pid for pids in victims(endured.cluster.mark, endured.spared).values() for pid in pids]
         with suppress(ProcessLookupError, IndexError):
             kill(rng.choice(alive))
@@ -55,23 +48,23 @@ def kill_several(endured: Endured, rng: Random) -> None:
 
 def kill_driver(endured: Endured, rng: Random) -> None:
     endured.give(2)
-    _wait(rng)
+    endured.wait(rng)
     endured.driver.kill()
 
 
 def two_drivers(endured: Endured, rng: Random) -> None:
     """The first is stopped in mid-batch, and believed dead; it wakes up while a second one does its work."""
     endured.give()
-    _wait(rng)
+    endured.wait(rng)
     first = endured.driver
     os.killpg(first.process.pid, signal.SIGSTOP)
     endured.driver = endured.new_driver()
     endured.start()
     endured.give()
-    _wait(rng)
+    endured.wait(rng)
     os.killpg(first.process.pid, signal.SIGCONT)
     endured.give()
-    _wait(rng)
+    endured.wait(rng)
     first.kill()
 
 
@@ -116,7 +109,7 @@ def _state_files(endured: Endured) -> list[Path]:
 def lose_offsets(endured: Endured, rng: Random) -> None:
     """As a host that crashes does: what Spark noted of its last batch is gone, or was not whole."""
     endured.stop()
-    last = endured.given - 1
+    last = endured.job.newest.batch
     endured.job.lose("commits", last)
     endured.job.lose("offsets", last)
     if rng.random() < 0.5:
@@ -137,4 +130,6 @@ STRIKES = {
     "disk full": Strike(disk_full, 1, of_files=True),
     "a damaged file": Strike(damage, 2, of_files=True),
     "lost offsets": Strike(lose_offsets, 1, of_files=True),
+    **{name: Strike(partial(restart, change), 2) for name, change in CHANGES.items()},
+    "a kill while the job changes": Strike(cut_short, 4),
 }

@@ -53,11 +53,11 @@ class Driver:
         to, back = self.process.stdin, self.process.stdout
         assert to is not None
         assert back is not None
-        pickle.dump((command, arguments, options), to)
-        to.flush()
         try:
+            pickle.dump((command, arguments, options), to)
+            to.flush()
             error, answer = pickle.load(back)
-        except EOFError:
+        except (EOFError, BrokenPipeError):
             raise DriverError("the driver is gone") from None
         if error is not None:
             raise DriverError(error)

@@ -44,6 +44,7 @@ class Life:
     spark: SparkSession
     folder: Path
     files: int = 0
+    progress: list[Mapping[str, Any]] = field(default_factory=list)  # of all its batches
     relations: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -95,6 +96,7 @@ class Life:
                 assert expected
                 assert difference(rows[name], expected) is None, name
                 assert +self.followed(name) == Counter(rows[name]), name
+            self.progress += views.progress
             return [int(p["batch"]) for p in views.progress]
         finally:
             views.stop()
@@ -149,6 +151,24 @@ def test_cells_that_have_every_column_take_any_script(life: Life) -> None:
     life.run({"by_price": BY_PRICE}, cells=2, every_column=True)
     life.give()
     life.run({"by_broker": BY_BROKER, "ids": "SELECT id % 3 AS k, MAX(t) AS t FROM bids GROUP BY id % 3"})
+
+
+def test_a_key_that_has_become_hot_is_declared_and_its_rows_are_split(life: Life, soaking: bool) -> None:
+    """Most rows are of one broker, whose cell was the busiest; inserts and deletes of a row meet elsewhere since."""
+    if not soaking:
+        pytest.skip("make soak runs it")
+    hot = FINANCE.replace(");", ") WITH (hot_broker_id = 0.6);")
+    life.book = (event for event in life.book if event[2][2] == 1 or event[2][1] % 4 == 0)
+    by_broker = {"by_broker": BY_BROKER, "overall": OVERALL}
+    life.give()
+    life.run(by_broker, cells=4, every_column=True)
+    life.give()
+    assert life.run(by_broker, script=script_of(by_broker, hot)) == [1, 2]
+    before, *_, after = (p["skew"] for p in life.progress)
+    assert after < before / 1.5
+    life.give()
+    both = {**by_broker, "both": BOTH}
+    life.run(both, SIDES, script=script_of(both, hot))
 
 
 def test_a_driver_that_dies_in_a_change_leaves_the_old_job_or_the_new_one(life: Life) -> None:

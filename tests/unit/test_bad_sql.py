@@ -221,6 +221,8 @@ WRONG_STATEMENTS = [
     ("CREATE STREAM x (a INTEGER) WITH (rate = ‸-1)", "rate must be a positive number", "rate = 100"),
     ("CREATE STREAM x (a INTEGER) WITH (rows = ‸2.5)", "rows must be a whole number", "rows = 100"),
     ("CREATE STREAM x (a INTEGER) WITH (distinct_b = ‸2)", "there is no column b", "the columns are: a"),
+    ("CREATE STREAM x (a INTEGER) WITH (hot_b = ‸0.2)", "there is no column b", "the columns are: a"),
+    ("CREATE STREAM x (a INTEGER) WITH (hot_a = ‸1)", "hot_a must be below 1", "write hot_a = 0.1"),
     ("CREATE STREAM x (a INTEGER) WITH (rate = 1, ‸rate = 2)", "rate is given twice", "keep one"),
     ("CREATE STREAM x (a INTEGER) WITH (‸path)", "not name = value", "WITH (name = value"),
     ("CREATE STREAM x (a INTEGER) ‸WITH path = 'x'", "not complete", "WITH (name = value"),

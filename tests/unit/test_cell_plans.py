@@ -128,6 +128,36 @@ def test_a_column_of_few_values_makes_few_coordinates() -> None:
     assert plan(script(select, tables=few), 8).cells < 8
 
 
+HOT = TABLES.replace("z DOUBLE)", "z DOUBLE) WITH (hot_k = 0.3)")
+
+
+def test_rows_of_a_hot_key_are_split_by_another_column_where_the_view_is_linear_in_them() -> None:
+    groups = "SELECT k, COUNT(*) AS n, MIN(p) AS least FROM r GROUP BY k"
+    assert routes(plan(script(groups), 8)) == {"r": ["k"]}
+    grid = plan(script(groups, tables=HOT), 8)
+    assert routes(grid) == {"r": ["a"]}
+    assert not grid.local, "a group is in several cells now"
+    assert "  r.k, one value in 0.3 of the rows: not routed by it" in explain_grid(grid)
+
+
+def test_a_join_by_a_hot_key_copies_where_the_busiest_cell_then_has_less() -> None:
+    """Along a dimension of its own each stream is split by something else, and the other one is copied."""
+    join = "SELECT r.k, SUM(r.p * q.b) FROM r, q WHERE r.k = q.k GROUP BY r.k"
+    hot = HOT.replace("f BOOLEAN)", "f BOOLEAN) WITH (hot_k = 0.3)")
+    assert routes(plan(script(join, tables=hot), 4)) == {"r": ["k"], "q": ["k"]}
+    assert routes(plan(script(join, tables=hot), 64)) == {"r": ["k", "All", "a"], "q": ["k", "b", "All"]}
+    few = HOT.replace("f BOOLEAN)", "f BOOLEAN) WITH (rate = 0.01)")
+    assert routes(plan(script(join, tables=few), 64)) == {"r": ["a", "k"], "q": ["All", "k"]}, "few rows are copied"
+
+
+def test_a_hot_key_that_cannot_be_split_is_said() -> None:
+    """Which rows are below the mean of their group no cell knows that has not all of the group."""
+    nested = "SELECT k, COUNT(*) FROM r WHERE p < (SELECT AVG(x.p) FROM r x WHERE x.k = r.k) GROUP BY k"
+    grid = plan(script(nested, tables=HOT), 64)
+    assert routes(grid) == {"r": ["k"]}
+    assert "r.k, one value in 0.3 of the rows: r routed by it, no other division" in explain_grid(grid)
+
+
 def test_a_view_alone_takes_the_dimension_that_keeps_its_rows_whole() -> None:
     grid = plan(script("SELECT s, COUNT(*) FROM r GROUP BY s"), 4)
     assert routes(grid) == {"r": ["s"]}

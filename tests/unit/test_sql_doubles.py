@@ -63,6 +63,10 @@ SUMS = [
     "SELECT a - b AS d FROM s",
     "SELECT a FROM r WHERE a + 0.1 = 0.2",
     "SELECT k FROM r WHERE 0.3 - a = 0",
+    "SELECT b - avg(b) AS d, avg(b) + b AS e FROM s GROUP BY b",
+    "SELECT a - b / 1 AS d, b / 4 + a AS e, b / 2 + 1 AS f FROM s",
+    "SELECT b - avg(b) OVER (PARTITION BY c) AS d FROM s",
+    "SELECT b FROM s x WHERE b - (SELECT avg(y.b) FROM s y WHERE y.b = x.b) = 0",
 ]
 KEYS = [
     "SELECT DISTINCT x FROM (SELECT a AS x FROM s UNION ALL SELECT b FROM s) t",

@@ -28,13 +28,14 @@ def test_stream_with_options() -> None:
     stream, table = translate("""
       -- the order book
       Create Stream Bids (T double, "Broker" BIGINT not null)
-        WITH (rate = 2.5, rows = 30000, distinct_broker = 10, connector = 'csv', path='a;b.csv', header = true,
-              kafka.group.id = 'g');
+        WITH (rate = 2.5, rows = 30000, distinct_broker = 10, hot_broker = 0.25, connector = 'csv', path='a;b.csv',
+              header = true, kafka.group.id = 'g');
       CREATE TABLE nation (k INTEGER);;
     """).relations
     assert (stream.name, stream.static, stream.rate, stream.rows) == ("bids", False, Fraction(5, 2), 30_000)
     assert stream.columns == (Column("t", DOUBLE), Column("broker", BIGINT, nullable=False))
     assert stream.distinct == {"broker": 10}
+    assert stream.hot == {"broker": Fraction(1, 4)}
     assert stream.options == {"connector": "csv", "path": "a;b.csv", "header": "true", "kafka.group.id": "g"}
     assert table.static
     assert not table.options

@@ -82,7 +82,7 @@ def test_whoever_listens_to_a_dropped_view_hears_no_more() -> None:
 
 
 def test_renamed_relations_keep_their_rows_and_keys() -> None:
-    db = opened("CREATE STREAM bids (id BIGINT PRIMARY KEY, price INTEGER) WITH (distinct_id = 7);")
+    db = opened("CREATE STREAM bids (id BIGINT PRIMARY KEY, price INTEGER) WITH (distinct_id = 7, hot_id = 0.1);")
     db.insert("bids", (1, 5))
     db.execute("ALTER TABLE bids RENAME TO offers; ALTER STREAM offers RENAME COLUMN id TO number;")
     db.execute("ALTER TABLE IF EXISTS nothing RENAME TO something; ALTER TABLE offers RENAME price TO cost")

@@ -97,3 +97,9 @@ def test_to_end_a_subscription_twice_ends_no_other(db: Database) -> None:
     second()
     db.insert("bids", B)
     assert len(seen) == 2
+
+
+def test_what_cannot_be_called_is_refused_at_once(db: Database) -> None:
+    for given in ((None,), (5,), (print, "gone")):
+        with pytest.raises(viewlet.Error, match="subscribe takes functions, the first to call with each change, not "):
+            db.view("total").subscribe(*given)  # type: ignore[arg-type]

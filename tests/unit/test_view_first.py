@@ -54,3 +54,11 @@ def test_native_code_stops_when_it_has_them(view: str) -> None:
         db.insert("r", [(i, "t", 5) for i in range(100)] + [(7, "t", 5)] * 50)
         assert db.tier == "native"
         assert len(pa.array(db.engine.result(view, 3))) == 3
+
+
+@pytest.mark.parametrize("most", [-1, 1.5, "3", None, True])
+def test_how_many_is_a_whole_number(db: viewlet.Database, most: object) -> None:
+    with pytest.raises(viewlet.Error, match="first takes a whole number from 0 on, not "):
+        db.view("kept").first(most)  # type: ignore[arg-type]
+    with pytest.raises(viewlet.Error, match="most takes a whole number from 1 on, not "):
+        db.view("kept").changes(most=most)  # type: ignore[arg-type]

@@ -132,4 +132,5 @@ def _relation(relation: Relation, copy: Copy) -> Relation:
         name=copy.name,
         columns=tuple(replace(c, derived="") for c in relation.columns if c.name in copy.columns),  # rows come with it
         distinct=MappingProxyType({c: n for c, n in relation.distinct.items() if c in copy.columns}),
+        hot=MappingProxyType({}),  # rows have been routed by now
     )

@@ -9,7 +9,7 @@ from viewlet.program.trigger import Result
 
 
 def explain_grid(grid: Grid) -> str:
-    return "\n".join([*_dimensions(grid), *_copies(grid), *_views(grid)])
+    return "\n".join([*_dimensions(grid), *_copies(grid), *_hot_columns(grid), *_views(grid)])
 
 
 def _dimensions(grid: Grid) -> Iterator[str]:
@@ -48,6 +48,23 @@ def _route(route: Route, dimension: int) -> str:
             return f"copied along dimension {dimension}"
         case First():
             return f"at the start of dimension {dimension}"
+
+
+def _hot_columns(grid: Grid) -> Iterator[str]:
+    """Of relations that some view reads, where rows are divided at all."""
+    read = {copy.relation for copy in grid.copies if not copy.static} if grid.dimensions else set()
+    hot = [(r.name, column, part) for r in grid.original.relations if r.name in read for column, part in r.hot.items()]
+    if hot:
+        yield "hot columns:"
+    for relation, column, part in hot:
+        by_it = [copy.name for copy in grid.copies if copy.relation == relation and _is_hashed(copy, column)]
+        why = f"{', '.join(by_it)} routed by it, no other division that was weighed asks less of the busiest cell"
+        what = f"{relation}.{column}, one value in {float(part):g} of the rows"
+        yield f"  {what}: {why if by_it else 'not routed by it'}"
+
+
+def _is_hashed(copy: Copy, column: str) -> bool:
+    return any(isinstance(route, Hash) and route.column == column for route in copy.routes)
 
 
 def _views(grid: Grid) -> Iterator[str]:

@@ -1,8 +1,10 @@
 """The best grid for a script: which dimensions, and how many cells along each.
 
 Time is what the busiest cell takes. It gets of each copy the rate × Π 1/share over the dimensions that the copy is
-hashed along: what is copied along a dimension, or stays at its first coordinate, is no less for it. A view with groups
-that is summed across cells costs more: its changes travel on and are added up.
+hashed along: what is copied along a dimension, or stays at its first coordinate, is no less for it. Nor are rows that
+have one value of a hot column (``hot_<column>``) where the copy is hashed by that: they are split by another column, or
+each against all, where that asks less of the busiest cell. A view with groups that is summed across cells costs more:
+its changes travel on and are added up.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from viewlet.algebra.query import atoms
 from viewlet.cells.copies import copies, over_copies, uses
 from viewlet.cells.dimensions import Monomial, Schema, monomials
 from viewlet.cells.routing import All, Copy, Dimension, Grid, Hash, Route
-from viewlet.cells.spread import Spread, hashed_share, spreads
+from viewlet.cells.spread import Spread, busiest_part, hashed_share, spreads
 from viewlet.program.trigger import Script
 
 SENDING = Fraction(1, 4)  # of an event's cost: changes of one group in a batch are one
@@ -154,11 +156,14 @@ class Planner:
         relation = self.schema[name]
         if relation.static:
             return Fraction(0), Fraction(0)
-        divided, copied = 1, 1
+        busiest, divided, copied = relation.rate, 1, 1
         for route, (_, share) in zip(routes, axes, strict=True):
-            divided *= hashed_share(relation, route, share)
+            if isinstance(route, Hash) and route.column in relation.hot:
+                busiest *= busiest_part(relation, route, share)
+            else:
+                divided *= hashed_share(relation, route, share)
             copied *= share if isinstance(route, All) else 1
-        return relation.rate / divided, relation.rate * copied
+        return busiest / divided, relation.rate * copied
 
     def busiest(self, name: str, routes: tuple[Route, ...], axes: Axes) -> Fraction:
         """What the busiest cell gets of a relation's traffic."""

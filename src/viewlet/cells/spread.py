@@ -155,7 +155,7 @@ def _load(routed: Routed, schema: Schema, share: int) -> Fraction:
     """How much of a relation's traffic the busiest coordinate gets."""
     name, route = routed
     relation = schema[name]
-    return Fraction(0) if relation.static else relation.rate / hashed_share(relation, route, share)
+    return Fraction(0) if relation.static else relation.rate * busiest_part(relation, route, share)
 
 
 def hashed_share(relation: Relation, route: Route, share: int) -> int:
@@ -165,3 +165,9 @@ def hashed_share(relation: Relation, route: Route, share: int) -> int:
     column = relation.column(route.column)
     values = 2 if column is not None and column.type.kind == "BOOLEAN" else share
     return max(1, min(share, relation.distinct.get(route.column, values)))
+
+
+def busiest_part(relation: Relation, route: Route, share: int) -> Fraction:
+    """Of a relation's rows, those at the busiest coordinate: h + (1 − h) / n, if one value has h of them."""
+    hot = relation.hot.get(route.column, Fraction(0)) if isinstance(route, Hash) else Fraction(0)
+    return hot + (1 - hot) / hashed_share(relation, route, share)

@@ -45,6 +45,7 @@ from viewlet.algebra.terms import Var
 from viewlet.algebra.turns import is_turns
 from viewlet.compiler.context import Context
 from viewlet.compiler.normal_forms import Known
+from viewlet.compiler.session_changes import session_change
 from viewlet.compiler.simplify import simplify
 from viewlet.program.trigger import Event
 
@@ -55,6 +56,8 @@ MOST_VALUES = 6  # old and new values that an event may name: a nested aggregate
 def delta(q: Query, e: Event) -> Query:
     """ΔQ for the single-tuple update ±R(x⃗), or for a bulk update ΔR, of ``e``."""
     match q:
+        case Sum() | Exists() if (change := session_change(q, e)) is not None:
+            return change
         case Rel():
             return delta_relation(q, e)
         case Union():
@@ -103,8 +106,9 @@ def delta_join(q: Join, e: Event) -> Query:
     """
     changing = [f for f in q.factors if e.relation in relations(f)]
     constant = [f for f in q.factors if e.relation not in relations(f)]
-    linear = [(f, delta(f, e)) for f in changing if not isinstance(f, (Bind, Exists))]
-    after, change = delta_together([f for f in changing if isinstance(f, (Bind, Exists))], e)
+    nested = [f for f in changing if isinstance(f, (Bind, Exists)) and session_change(f, e) is None]
+    linear = [(f, delta(f, e)) for f in changing if f not in nested]
+    after, change = delta_together(nested, e)
     if prod(1 + len(branches(d)) for _, d in linear) > MOST_PRODUCTS:
         terms = (join(*constant, *_telescoped(linear, i, e), after) for i in range(len(linear)))
         return union(*terms, *(join(*constant, *(f for f, _ in linear), c) for c in change))
@@ -125,6 +129,8 @@ def updated(q: Query, e: Event) -> Query:
     if e.relation not in relations(q):
         return q
     match q:
+        case Exists() if (change := session_change(q, e)) is not None:
+            return union(q, change)
         case Rel():
             return union(q, delta(q, e))
         case Sum(group, inner):

@@ -32,6 +32,7 @@ from viewlet.algebra.query import (
     sum_,
     union,
 )
+from viewlet.algebra.sessions import is_sessions
 from viewlet.algebra.terms import Var
 from viewlet.algebra.turns import is_turns
 from viewlet.compiler.context import Context
@@ -51,7 +52,7 @@ def halves(q: Query, e: Event) -> Halves | None:
 
 def runs_inside(q: Query, e: Event) -> bool:
     """At some depth, a nested aggregate that the event changes runs with the row around it."""
-    if e.relation not in relations(q):
+    if e.relation not in relations(q) or is_sessions(q):
         return False
     return (isinstance(q, Bind) and is_running(q)) or any(runs_inside(child, e) for child in children(q))
 

@@ -33,6 +33,7 @@ from viewlet.algebra.query import (
     variables,
 )
 from viewlet.algebra.rewrite import Rule, Trace, rule
+from viewlet.algebra.sessions import is_sessions, sessions_of
 from viewlet.algebra.terms import Op, free
 from viewlet.algebra.turns import is_turns
 from viewlet.compiler.context import Context
@@ -309,6 +310,8 @@ def _must_decorrelate(f: Query, parts: Factors, context: Context) -> bool:
     closed), and it pays where a parameter restricts the outer query while the view with the aggregate inside could only
     be re-evaluated whole.
     """
+    if context.by_value and isinstance(f, Exists) and (sessions := sessions_of(f.query)) is not None:
+        return sessions.time in context.bound  # the session of one row; else it is read like a relation
     outer = [p for p in parts if relations(p) and not is_nested(p)]
     changes = context.event is not None and context.event.relation in relations(f)
     if not outer or changes or reads_update(f) or is_lookup(f):
@@ -371,6 +374,8 @@ def decide_inside(q: Query, context: Context, name_view: NameView, trace: Trace 
 
 def _decide(q: Query, context: Context, name_view: NameView, trace: Trace | None, decided: Decided) -> Query:
     q = simplify(q, context, trace)
+    if context.by_value and is_sessions(q):  # a map whose changes are known, where those of its parts are not
+        return Exists(name_view(q.query, context)) if isinstance(q, Exists) else name_view(q, context)
     for r in FIGURE_2:
         after = r.apply(q, context)
         if after is not None:

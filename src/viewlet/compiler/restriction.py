@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from viewlet.algebra.query import Bind, Exists, Query, children, inputs, reads_update, relations
 from viewlet.algebra.remembered import remembered
+from viewlet.algebra.sessions import is_sessions
 from viewlet.compiler.context import Context
 from viewlet.compiler.delta import range_restriction
 from viewlet.program.trigger import Event
@@ -13,6 +14,8 @@ def must_reevaluate(q: Query, e: Event) -> bool:
     """§5.1: the delta evaluates a nested aggregate twice; unless its range is restricted, re-evaluation is cheaper."""
     if e.relation not in relations(q):
         return False
+    if is_sessions(q):
+        return e.kind == "Δ"  # of several rows each moves what the ones before it left
     if isinstance(q, (Bind, Exists)):
         return not restricted(q, e)
     return any(must_reevaluate(child, e) for child in children(q))
@@ -36,5 +39,7 @@ def probe(relation: str) -> Event:
 def restricted(f: Query, e: Event) -> bool:
     """§5.1: the trigger arguments bind variables of the nested aggregate, so that only a part of it is aggregated."""
     assert isinstance(f, (Bind, Exists))
+    if is_sessions(f):
+        return True
     restriction, _ = range_restriction(f.query, e)
     return reads_update(restriction) or bool(inputs(restriction) & frozenset(e.params))

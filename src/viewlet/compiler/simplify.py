@@ -36,6 +36,7 @@ from viewlet.algebra.query import (
 )
 from viewlet.algebra.remembered import remembered
 from viewlet.algebra.rewrite import Rule, Trace, rewrite, rule
+from viewlet.algebra.sessions import is_sessions, sessions_of
 from viewlet.algebra.terms import COMPARISONS, NULL, ONE_TERM, TRUE, ZERO_TERM, Const, Op, Term, Var, free, op
 from viewlet.algebra.turns import is_turns
 from viewlet.compiler.constants import known_constant
@@ -165,7 +166,7 @@ def pull_out_of_sum(q: Query, context: Context) -> Query | None:
     match q:
         case Sum(group, Join(parts)):
             out = [f for f in parts if isinstance(f, (Value, Compare)) and inputs(f) <= context.bound]
-            if out:
+            if out and not is_sessions(q):  # J stays whole: its changes are known
                 rest = join(*(f for f in parts if f not in out))
                 return join(*out, sum_(group & outputs(rest), rest))
     return None
@@ -360,7 +361,7 @@ def split_exists(q: Query, context: Context) -> Query | None:
 @rule("Exists(Sum_A(f ⋈ Q)) = f ⋈ Exists(Sum_A(Q)) where the test f uses A and bound variables only", Exists)
 def tests_out_of_exists(q: Query, context: Context) -> Query | None:
     match q:
-        case Exists(Sum(group, Join(parts))):
+        case Exists(Sum(group, Join(parts))) if not is_sessions(q):
 
             def is_test(f: Query) -> bool:
                 if isinstance(f, Compare):
@@ -379,7 +380,7 @@ def tests_out_of_exists(q: Query, context: Context) -> Query | None:
     Exists,
 )
 def count_rows(q: Query, context: Context) -> Query | None:
-    if not context.counted or not isinstance(q, Exists) or not is_count(q.query):
+    if not context.counted or not isinstance(q, Exists) or not is_count(q.query) or is_sessions(q):
         return None
     after = _counts(q.query)
     return Exists(after) if after != q.query else None
@@ -401,7 +402,7 @@ def is_count(q: Query) -> bool:
 def _counts(q: Query) -> Query:
     """Q with other numbers in the same places: the count of rows instead of 1 where there are some."""
     match q:
-        case Exists(inner) if is_count(inner):
+        case Exists(inner) if is_count(inner) and not is_sessions(q):
             return _counts(inner)
         case Join() | Union() | Sum():
             return map_children(q, _counts)
@@ -439,6 +440,17 @@ def _same_on(group: frozenset[str], atom: Delta | Rel, other: Query) -> bool:
     return len(pairs) == len(set(atom.vars)) and all(a not in group or a == b for a, b in pairs)
 
 
+@rule("Exists(J(p, t, w)) ⋈ [w > t] = 0: a session begins with its first row", Join)
+def no_later_start(q: Query, context: Context) -> Query | None:
+    match q:
+        case Join(parts):
+            for f in parts:
+                sessions = sessions_of(f.query) if isinstance(f, Exists) else None
+                if sessions is not None and Compare(">", Var(sessions.start), Var(sessions.time)) in parts:
+                    return ZERO
+    return None
+
+
 SIMPLIFICATIONS: tuple[Rule[Context], ...] = (
     constant_comparison,
     known_constant,  # before polynomial_expansion: what it takes away need not be multiplied out
@@ -455,6 +467,7 @@ SIMPLIFICATIONS: tuple[Rule[Context], ...] = (
     count_rows,
     exists_sign,
     absorb_domain,
+    no_later_start,
     pull_out_of_sum,  # last: only what unification made independent of the sum
 )
 

@@ -32,6 +32,7 @@ from viewlet.algebra.query import (
     union,
 )
 from viewlet.algebra.rewrite import Trace
+from viewlet.algebra.sessions import is_sessions
 from viewlet.algebra.terms import Term, Var
 from viewlet.algebra.verify import VerifyError, verify
 from viewlet.compiler.alike import Alike
@@ -149,7 +150,8 @@ class Compilation:
         if recompute is None:
             always = choice.strategy.depth == "base tables, re-evaluate" and not isinstance(view.definition, Rel)
             known = split is not None or moved is not None
-            recompute = always or (not known and must_reevaluate(view.definition, event))
+            endless = choice.strategy.caches and moves_sessions(view.definition, event)
+            recompute = always or endless or (not known and must_reevaluate(view.definition, event))
         if recompute or (split is not None and event.kind == "Δ"):
             return self.reevaluation(view, context, apart=split is not None)
         if moved is not None:
@@ -345,10 +347,19 @@ def nested_changes(q: Query, event: Event) -> bool:
     return isinstance(q, (Bind, Exists)) or any(nested_changes(c, event) for c in children(q))
 
 
+def moves_sessions(q: Query, event: Event) -> bool:
+    """ΔQ reads the sessions themselves again, between other bounds: caches of them have caches in their deltas."""
+    if event.relation not in relations(q):
+        return False
+    return is_sessions(q) or any(moves_sessions(c, event) for c in children(q))
+
+
 def runs_by_the_row(q: Query, event: Event) -> bool:
     """Some nested aggregate that the event changes runs with the outer row."""
     if isinstance(q, Bind) and event.relation in relations(q):
         return is_running(q)
+    if is_sessions(q):
+        return False
     return any(runs_by_the_row(c, event) for c in children(q))
 
 

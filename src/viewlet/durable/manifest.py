@@ -21,9 +21,10 @@ import re
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from operator import methodcaller
 from typing import NamedTuple
 
-from viewlet.durable.chain import Chain, Json, Manifest
+from viewlet.durable.chain import Json, Manifest
 from viewlet.durable.published import publish, published_run
 from viewlet.durable.steps import Step, step_between
 from viewlet.durable.store import Store, digest
@@ -64,7 +65,7 @@ def write_manifest(store: Store, manifest: Manifest, on: Written | None = None) 
 
 
 def _body(form: int, content: Json) -> bytes:
-    return json.dumps({"format": form, **content}, separators=(",", ":"), default=Chain.to_json).encode()
+    return json.dumps({"format": form, **content}, separators=(",", ":"), default=methodcaller("to_json")).encode()
 
 
 def _whole_body(manifest: Manifest) -> bytes:

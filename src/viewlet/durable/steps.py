@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from viewlet.durable.chain import Address, Chain, File, Json, Log, Manifest, Snapshot
 
@@ -59,15 +59,16 @@ class Step:
             yield from snapshot.files()
 
     def to_json(self) -> Json:
+        """What it has of each cell is left to the encoder, one after the other: as ``Manifest.to_json`` of chains."""
         return {
             "batch": self.batch,
             "base": self.base,
             "before": self.before,
             "offsets": self.offsets,
-            "logs": {name: log.to_json() for name, log in self.logs.items()},
-            "snapshots": {name: snapshot.to_json() for name, snapshot in self.snapshots.items()},
-            "merged": {name: log.to_json() for name, log in self.merged.items()},
-            "addresses": {name: address.to_json() for name, address in self.addresses.items()},
+            "logs": dict(self.logs),
+            "snapshots": dict(self.snapshots),
+            "merged": dict(self.merged),
+            "addresses": dict(self.addresses),
             "progress": dict(self.progress),
             "run": self.run,
             "noted": self.noted,
@@ -100,7 +101,9 @@ def step_between(before: Manifest, after: Manifest, base: int, digest: str) -> S
     if not all(old.keys() <= new.keys() for old, new in _mappings(before, after)):
         return None
     changed = {name: chain for name, chain in after.cells.items() if chain is not before.cells.get(name)}
-    if not all(chain.logs and _follows(chain, before.cells.get(name, Chain())) for name, chain in changed.items()):
+    grown = {name: _growth(before.cells.get(name, Chain()), chain) for name, chain in changed.items()}
+    known = {name: growth for name, growth in grown.items() if growth is not None}
+    if len(known) < len(grown):
         return None
     addresses = {name: a for name, a in after.addresses.items() if a != before.addresses.get(name)}
     return Step(
@@ -108,9 +111,9 @@ def step_between(before: Manifest, after: Manifest, base: int, digest: str) -> S
         base,
         digest,
         after.offsets,
-        {name: chain.logs[-1] for name, chain in changed.items()},
-        {name: s for name, chain in changed.items() if (s := _new_snapshot(chain, before.cells.get(name)))},
-        {name: log for name, chain in changed.items() if (log := _new_merged(chain, before.cells.get(name)))},
+        {name: growth.log for name, growth in known.items()},
+        {name: growth.snapshot for name, growth in known.items() if growth.snapshot is not None},
+        {name: growth.merged for name, growth in known.items() if growth.merged is not None},
         addresses,
         _new_progress(before.progress, after.progress),
         after.run,
@@ -125,18 +128,31 @@ def _mappings(before: Manifest, after: Manifest) -> Iterator[tuple[Mapping[str, 
     yield before.progress.get(STATE, {}), after.progress.get(STATE, {})
 
 
-def _follows(after: Chain, before: Chain) -> bool:
-    return before.followed(after.logs[-1], _new_snapshot(after, before), _new_merged(after, before)) == after
+class Growth(NamedTuple):
+    """What a batch adds to the chain of a cell: ``chain.followed(*growth)`` is the next one."""
+
+    log: Log
+    snapshot: Snapshot | None = None
+    merged: Log | None = None
 
 
-def _new_snapshot(after: Chain, before: Chain | None) -> Snapshot | None:
-    known = before.base if before is not None else None
-    return after.base if after.base != known else None
+def _growth(before: Chain, after: Chain) -> Growth | None:
+    """None where the one does not follow on the other. Mostly it is a log more, which takes no look at the others."""
+    if not after.logs:
+        return None
+    if after.snapshots == before.snapshots and after.logs[:-1] == before.logs:
+        return Growth(after.logs[-1])
+    growth = Growth(after.logs[-1], _new_snapshot(before, after), _new_merged(before, after))
+    return growth if before.followed(*growth) == after else None
 
 
-def _new_merged(after: Chain, before: Chain | None) -> Log | None:
+def _new_snapshot(before: Chain, after: Chain) -> Snapshot | None:
+    return after.base if after.base != before.base else None
+
+
+def _new_merged(before: Chain, after: Chain) -> Log | None:
     """The newest merged log, where it is another one than before."""
-    now, known = ([log for log in chain.logs if log.is_merged] for chain in (after, before or Chain()))
+    now, known = ([log for log in chain.logs if log.is_merged] for chain in (after, before))
     return now[-1] if now and now[-1] not in known else None
 
 

@@ -47,7 +47,7 @@ def _cast(node: exp.Expr, scope: Scope) -> Expr:
     if isinstance(node, exp.Cast) and node.to.this == exp.DType.JSON:  # which DuckDB checks
         raise source.unsupported(node, "a cast to JSON", "leave it out: a VARCHAR may hold JSON")
     inner = expression(node.this, scope)
-    inner = replace(inner, type=inner.type and shown(inner.type))
+    inner = replace(inner, type=inner.type and shown(inner.type), is_literal=False)  # 1::BIGINT stays a BIGINT
     trying = isinstance(node, exp.TryCast)
     if inner.is_string_literal and target.kind in ("DATE", "TIMESTAMP") and not trying:
         return _moment(node, scope, target)

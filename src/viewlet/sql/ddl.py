@@ -241,9 +241,13 @@ def written_type(source: Source, place: exp.Expr, node: exp.DataType) -> str:
 
 
 def _with_options(source: Source, plain: Relation, statement: Statement) -> Relation:
-    """``rate``, ``rows``, ``distinct_<column>`` (§5.1) and ``stored`` are ours; the others belong to the connector."""
+    """``rate``, ``rows``, ``distinct_<column>`` (§5.1), ``hot_<column>`` and ``stored`` are ours.
+
+    The others belong to the connector.
+    """
     rate, rows, stored = plain.rate, plain.rows, True
     distinct: dict[str, int] = {}
+    hot: dict[str, Fraction] = {}
     verbatim: dict[str, str] = {}
     for option in statement.options:
         if option.name == "rate":
@@ -253,12 +257,15 @@ def _with_options(source: Source, plain: Relation, statement: Statement) -> Rela
         elif option.name == "stored":
             stored = _stored(source, option, plain)
         elif option.name.startswith("distinct_"):
-            name = _known_column(source, option, [c.name for c in plain.columns])
-            distinct[name] = _whole(source, option)
+            distinct[_known_column(source, option, "distinct_", plain)] = _whole(source, option)
+        elif option.name.startswith("hot_"):
+            hot[_known_column(source, option, "hot_", plain)] = _part(source, option)
         else:
             verbatim[option.name] = option.value
     known, others = MappingProxyType(distinct), MappingProxyType(verbatim)
-    return replace(plain, rate=rate, rows=rows, distinct=known, options=others, stored=stored)
+    return replace(
+        plain, rate=rate, rows=rows, distinct=known, hot=MappingProxyType(hot), options=others, stored=stored
+    )
 
 
 def _stored(source: Source, option: Option, plain: Relation) -> bool:
@@ -274,8 +281,8 @@ def _stored(source: Source, option: Option, plain: Relation) -> bool:
     return stored
 
 
-def _known_column(source: Source, option: Option, columns: Sequence[str]) -> str:
-    name = option.name.removeprefix("distinct_")
+def _known_column(source: Source, option: Option, prefix: str, plain: Relation) -> str:
+    name, columns = option.name.removeprefix(prefix), [c.name for c in plain.columns]
     if name not in columns:
         hint = did_you_mean(name, columns, f"the columns are: {', '.join(columns)}")
         raise source.error(option.token, f"option {option.name}: there is no column {name}", hint)
@@ -293,6 +300,14 @@ def _positive(source: Source, option: Option) -> Fraction:
         raise source.error(
             option.token, f"option {option.name} must be a positive number", f"write {option.name} = 100"
         )
+    return value
+
+
+def _part(source: Source, option: Option) -> Fraction:
+    value = _positive(source, option)
+    if value >= 1:
+        message = f"option {option.name} must be below 1: which part of the rows has the commonest value"
+        raise source.error(option.token, message, f"write {option.name} = 0.1")
     return value
 
 

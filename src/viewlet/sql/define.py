@@ -246,6 +246,7 @@ def _with_column(table: Relation, column: str, new: str) -> Relation:
         table,
         columns=tuple(replace(c, name=named(c.name)) for c in table.columns),
         distinct={named(name): n for name, n in table.distinct.items()},
+        hot={named(name): part for name, part in table.hot.items()},
         key=tuple(map(named, table.key)),
         unique=tuple(tuple(map(named, key)) for key in table.unique),
     )

@@ -121,7 +121,7 @@ def derived(node: exp.Expr, scope: Scope, anyway: bool) -> Expr | None:
             raise
         return None  # what is wrong with an argument is told beside what is wrong with the function
     computed = of_row(node, scope) if _is_for_duckdb(node, origins, anyway) else None
-    return None if computed is None else _column(node, scope, *computed)
+    return None if computed is None else column_of_row(node, scope, *computed)
 
 
 def of_row(node: exp.Expr, scope: Scope) -> tuple[Rel, str, Type] | None:
@@ -161,7 +161,8 @@ def _not_one_row(node: exp.Expr, scope: Scope) -> UnsupportedError:
     return scope.session.source.unsupported(name or node, f"{what} over more than the columns of one row", _ONE_ROW)
 
 
-def _column(node: exp.Expr, scope: Scope, atom: Rel, text: str, type_: Type) -> Expr:
+def column_of_row(node: exp.Expr, scope: Scope, atom: Rel, text: str, type_: Type) -> Expr:
+    """The derived column of the atom's relation that holds the value of ``text``."""
     relation = scope.session.catalog.relations[atom.name]
     for column, var in zip(relation.columns, atom.vars, strict=True):
         if column.derived == text:

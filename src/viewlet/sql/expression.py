@@ -46,7 +46,7 @@ from viewlet.sql.types import (
     retagged,
     shift,
     string_literal,
-    to_double,
+    summands,
     with_literals,
 )
 from viewlet.sql.unsupported import only, refuse
@@ -215,7 +215,7 @@ def _numbers(node: exp.Expr, scope: Scope, symbol: str, left: Expr, right: Expr)
     if symbol == "/":
         return divide(left, right, result)
     if symbol in "+-" and result == DOUBLE:  # a factor stays exact: its rounding is lost in that of the product
-        left, right = to_double(left), to_double(right)
+        left, right = summands(left, right)
     return strict(symbol, result, left, right)
 
 

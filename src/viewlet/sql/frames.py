@@ -161,6 +161,9 @@ def frame_of(window: Window) -> Frame:
     """The rows that a window function goes over."""
     spec = spec_of(window.node, window.scope.session.source)
     keys = window.total() if spec.unit == "ROWS" and not spec.is_whole else window.keys()
+    if not keys and not spec.has_row:  # all rows of the partition are peers, and none may be in the frame
+        what, hint = "a frame without its own row, ordered by columns of PARTITION BY alone,", "order by another column"
+        raise window.scope.session.source.unsupported(window.node, what, hint)
     if spec.is_whole or not keys:
         return None
     backwards = tuple(key.reversed for key in keys)

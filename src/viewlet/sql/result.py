@@ -18,6 +18,7 @@ from viewlet.sql.order import Wanted, of_columns, orders, with_order_items
 from viewlet.sql.parse import Statement
 from viewlet.sql.scope import Names, Scope, Session
 from viewlet.sql.select_list import Aggregation, OutputColumn, aggregation, is_aggregating
+from viewlet.sql.session_rows import refuse_hidden_sessions
 from viewlet.sql.table import block, is_distinct, over_rows, table, view_columns, windowed, windows_of
 from viewlet.sql.types import shown as shown_type
 
@@ -35,6 +36,7 @@ def result(session: Session, statement: Statement) -> Result:
     if not isinstance(tree, exp.Select):
         wanted = of_columns([c.name for c in columns], ending, session)
     names = view_columns(session, statement, [c.name for c in columns[:shown]])
+    refuse_hidden_sessions(bare, session.source, statement.place)
     return replace(
         bare,
         name=statement.name,

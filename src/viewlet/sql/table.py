@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 from sqlglot import exp
 
@@ -29,6 +30,7 @@ from viewlet.sql.select_list import (
     is_aggregating,
     plain_columns,
 )
+from viewlet.sql.session_rows import with_sessions
 from viewlet.sql.sets import set_operation
 from viewlet.sql.source import did_you_mean
 from viewlet.sql.top import first_rows, is_bounded_rank, split_qualify, with_qualify
@@ -37,7 +39,7 @@ from viewlet.sql.unsupported import only
 from viewlet.sql.values import written_rows
 from viewlet.sql.windows import Windows, WindowScope
 
-_SELECT_PARTS = frozenset({"expressions", "from_", "joins", "where", "group", "having", "distinct", "with_"})
+_SELECT_PARTS = frozenset({"expressions", "from_", "joins", "where", "group", "having", "distinct", "with_", "session"})
 SELECT_HINTS = {
     "qualify": ("QUALIFY without a window function", "a condition on groups stands in HAVING"),
     "sample": ("SAMPLE", "a view keeps every row: sample when you read it"),
@@ -168,7 +170,7 @@ def block(tree: exp.Select, outer: Scope) -> Block:
     where = tree.args.get("where")
     if where is not None:
         rows = rows.where(holds(boolean(where.this, seeing(scope, aliases_of(tree)))))
-    factors = without_rejected(rows.factors)
+    factors, scope = with_sessions(tree, without_rejected(rows.factors), scope)
     return Block(factors, replace(scope, fields=never_null(scope.fields, factors), rows=factors))
 
 
@@ -230,7 +232,7 @@ def _from_item(node: exp.Expr, scope: Scope) -> Rows:
     if isinstance(node.this, exp.Table):
         return _in_parentheses(node, scope)
     only(source, node, frozenset({"this", "alias", "db", "catalog", "view", "outer", "expressions"}), {})
-    alias = node.alias.lower() or (node.name.lower() if isinstance(node, exp.Table) else "")
+    alias = node.alias.lower() or (node.name.lower() if isinstance(node, exp.Table) else _unnamed(scope))
     if any(alias == f.table for f in scope.fields):
         hint = "give each its own name: FROM bids x, bids y"
         raise source.error(node, f"table name {alias} is used twice in this FROM", hint)
@@ -241,6 +243,13 @@ def _from_item(node: exp.Expr, scope: Scope) -> Rows:
     names = _column_aliases(node, scope, [c.name for c in table_.columns])
     exprs = [replace(c.expr, is_column=True) for c in table_.columns]
     return Rows(table_.factors, tuple(Field(alias, n, e) for n, e in zip(names, exprs, strict=True)))
+
+
+def _unnamed(scope: Scope) -> str:
+    """What DuckDB calls a subquery without a name: unnamed_subquery, the next one unnamed_subquery2."""
+    taken = {f.table for f in scope.fields}
+    names = (f"unnamed_subquery{i if i > 1 else ''}" for i in count(1))
+    return next(name for name in names if name not in taken)
 
 
 def _column_aliases(node: exp.Expr, scope: Scope, names: list[str]) -> list[str]:

@@ -11,13 +11,13 @@ are counted from 1970-01-01, as in Flink. ``GROUP BY TUMBLE(t, size)`` with TUMB
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokenizer_core import Token
 
 from viewlet.sql.interval import interval
+from viewlet.sql.session_windows import closing, partition_last, session_windows
 from viewlet.sql.source import MADE, Source
 
 EPOCH = "TIMESTAMP '1970-01-01 00:00:00'"
@@ -28,47 +28,33 @@ _SHAPES = {
     "HOP": "write HOP(table, column, INTERVAL '2' SECOND, INTERVAL '10' SECOND): how often a window begins, its size",
 }
 _GROUP_WINDOWS = ("TUMBLE", "TUMBLE_START", "TUMBLE_END", "DATE_BIN")
-_SESSIONS = ("SESSION", "SESSION_START", "SESSION_END", "SESSION_WINDOW")
-_NO_SESSIONS = (
-    "number the sessions: sum(CASE WHEN EXISTS (SELECT … a row of the same key in the gap before) THEN 0 ELSE 1 END)"
-    " OVER (PARTITION BY key ORDER BY t)"
-)
+_WORDS = (*_SHAPES, "SESSION")
 
 
 def without_table_words(source: Source, tokens: Sequence[Token]) -> list[Token]:
     """Flink's ``TABLE(TUMBLE(TABLE bid, DESCRIPTOR(t), …))`` as ``TUMBLE(bid, t, …)``, which our parser reads."""
-    dropped: set[int] = set()
-    for name, opening in pairwise(tokens):
-        if name.text.upper() in _SESSIONS and opening.token_type == TokenType.L_PAREN:
-            raise source.unsupported(name, "a session window", _NO_SESSIONS)
+    tokens, dropped = partition_last(source, tokens), set[int]()
     for i in range(len(tokens) - 3):
         words = [t.text.upper() for t in tokens[i : i + 4]]
-        if words[0] == "TABLE" and words[1] == "(" and words[2] in _SHAPES and words[3] == "(":
-            dropped |= {i, i + 1, _closing(tokens, i + 1)}
-            dropped |= _inside(tokens, i + 3)
+        if words[0] == "TABLE" and words[1] == "(" and words[2] in _WORDS and words[3] == "(":
+            dropped |= {i, i + 1, closing(tokens, i + 1)}
+        if words[0] in _WORDS and words[1] == "(":
+            dropped |= _inside(tokens, i + 1)
     return [t for i, t in enumerate(tokens) if i not in dropped]
 
 
 def _inside(tokens: Sequence[Token], opening: int) -> set[int]:
     """TABLE before the name, and DESCRIPTOR with its parentheses."""
     dropped = {opening + 1} if tokens[opening + 1].text.upper() == "TABLE" else set()
-    for i in range(opening, _closing(tokens, opening)):
+    for i in range(opening, closing(tokens, opening)):
         if tokens[i].text.upper() == "DESCRIPTOR" and tokens[i + 1].text == "(":
-            dropped |= {i, i + 1, _closing(tokens, i + 1)}
+            dropped |= {i, i + 1, closing(tokens, i + 1)}
     return dropped
 
 
-def _closing(tokens: Sequence[Token], opening: int) -> int:
-    depth = 0
-    for i in range(opening, len(tokens)):
-        depth += (tokens[i].token_type == TokenType.L_PAREN) - (tokens[i].token_type == TokenType.R_PAREN)
-        if depth == 0:
-            return i
-    return len(tokens) - 1
-
-
 def time_windows(source: Source, tree: exp.Expr) -> exp.Expr:
-    """The query with every TUMBLE and HOP written out."""
+    """The query with every TUMBLE, HOP and SESSION written out."""
+    tree = session_windows(source, tree)
     for node in list(tree.find_all(exp.Table)):
         if isinstance(node.this, exp.Anonymous) and str(node.this.this).upper() in _SHAPES:
             written = _positioned(_table(source, node), node)

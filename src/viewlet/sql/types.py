@@ -329,6 +329,16 @@ def _as_doubles(left: Expr, right: Expr) -> tuple[Expr, Expr]:
     return to_double(left), to_double(right)
 
 
+def summands(left: Expr, right: Expr) -> tuple[Expr, Expr]:
+    """Both as doubles. A quotient beside what is one is rounded as well: ``x - avg(x)`` of one x is 0."""
+    exact = _is_between(left.bare), _is_between(right.bare)
+    if exact == (True, False) and not isinstance(right.term, Const):
+        left = rounded(left)
+    if exact == (False, True) and not isinstance(left.term, Const):
+        right = rounded(right)
+    return to_double(left), to_double(right)
+
+
 def _is_between(term: Term) -> bool:
     """A quotient, or a multiple of 0.1, lies between two doubles and would never be equal to one."""
     match term:

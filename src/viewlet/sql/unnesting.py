@@ -16,12 +16,12 @@ from typing import Any
 from sqlglot import exp
 
 from viewlet.algebra.query import Compare, Query, Rel
-from viewlet.algebra.terms import Var
+from viewlet.algebra.terms import NULL, Var, op
 from viewlet.duck import connection, first_line
 from viewlet.errors import SqlError
-from viewlet.schema import BIGINT, Column, Relation, Type
-from viewlet.sql.derived import of_row
-from viewlet.sql.expr import holds, variable
+from viewlet.schema import BIGINT, BOOLEAN, Column, Relation, Type
+from viewlet.sql.derived import column_of_row, of_row
+from viewlet.sql.expr import holds, loose, variable
 from viewlet.sql.expression import boolean
 from viewlet.sql.outer_join import Rows
 from viewlet.sql.scope import Field, NewElements, Scope, Unnested
@@ -93,15 +93,24 @@ def _elements(item: Listed, before: Rows, last: Rows, scope: Scope, is_left: boo
         return before, last.beside(_constants(item, scope))
     atom, text, type_ = _list(item, scope)
     if is_left:
-        text = f"CASE WHEN len({text}) > 0 THEN {text} ELSE [NULL] END"
+        some = f"coalesce(len({text}) > 0, FALSE)"
+        text = f"CASE WHEN {some} THEN {text} ELSE [NULL] END"
     relation = _relation(scope, atom, text, type_)
+    if atom not in (*before.factors, *last.factors):
+        return before, last.beside(_beside(item, scope, atom, relation, is_left))
+    new, fields = _atom(item, scope, atom.vars, relation)
+    if is_left and item.with_place:
+        fields = (*fields[:1], *(_of_some(item, place, scope, new, some) for place in fields[1:]))
     if atom in before.factors:
-        new, fields = _atom(item, scope, atom.vars, relation)
         return replace(before, factors=_instead(before.factors, atom, new)), last.beside(Rows((), fields))
-    if atom in last.factors:
-        new, fields = _atom(item, scope, atom.vars, relation)
-        return before, Rows(_instead(last.factors, atom, new), last.fields + fields)
-    return before, last.beside(_beside(item, scope, atom, relation, is_left))
+    return before, Rows(_instead(last.factors, atom, new), last.fields + fields)
+
+
+def _of_some(item: Listed, place: Field, scope: Scope, atom: Rel, some: str) -> Field:
+    """The place where the list has elements: the one that stands for none is in no place."""
+    there = column_of_row(item.node, scope, atom, some, BOOLEAN)
+    case = op("case", there.term, place.expr.term, NULL)
+    return replace(place, expr=loose(case, BIGINT, True, [there, place.expr]))
 
 
 def _list(item: Listed, scope: Scope) -> tuple[Rel, str, Type]:
@@ -133,7 +142,11 @@ def _beside(item: Listed, scope: Scope, atom: Rel, relation: Relation, is_left: 
     root = relations[atom.name]
     while root.of:
         root = relations[root.of]
-    if not root.key or is_left:
+    if is_left:
+        construct = "LEFT JOIN UNNEST of a list of a row that may be missing, or of a row around it,"
+        hint = f"write it beside its table: (SELECT * FROM {root.name} LEFT JOIN UNNEST(xs) AS t (x) ON TRUE) s"
+        raise scope.session.source.unsupported(item.node, construct, hint)
+    if not root.key:
         hint = f"give {root.name} a PRIMARY KEY, or write both in one FROM: {root.name} CROSS JOIN UNNEST(xs) AS t (x)"
         raise scope.session.source.unsupported(item.node, "UNNEST of a list of a row around it", hint)
     mine = [scope.session.names.fresh(var) for var in atom.vars]

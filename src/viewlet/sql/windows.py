@@ -282,6 +282,9 @@ class _Window:
 
     def place(self, unit: str) -> Place:
         keys = self.keys() if unit == "GROUPS" else self.total()
+        if not keys:
+            what = f"{self.node.this.key.upper()} by the places of rows that PARTITION BY parts from all others"
+            raise self.unsupported(what, "leave out the key in PARTITION BY")
         values = tuple(key.var for key in keys) if unit == "GROUPS" else ()
         other, count = self.windows.counted(self.partition(), keys, values)
         return Place(self.count(before(keys), values), other, count)

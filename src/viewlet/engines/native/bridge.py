@@ -24,6 +24,7 @@ Capsule = Any  # a PyCapsule of the Arrow C data interface
 Shown = tuple[Capsule, Capsule] | None  # of rows: None where Arrow cannot hold one
 ArrowChange = Callable[[Capsule, Capsule], Report | str]
 Guard = tuple[object, str, object]  # an object, an attribute of it, and its value
+Kept = tuple[dict[str, Any], str, object]  # the same by the dictionary of its attributes
 Way = Callable[[Any], None]  # of a row
 Point = tuple[Journal, int]  # so many updates
 Again = Callable[[], tuple[Callable[[], object], int]]  # what does an update once more, and how many rows it has
@@ -41,9 +42,7 @@ class Module(Protocol):
     def create(self, convert: Convert, keep_tables: bool) -> object: ...
     def names(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]: ...
     def one(self, state: object, relation: int, times: int, row: object) -> Report: ...
-    def straight(
-        self, state: object, relation: int, times: int, guards: tuple[Guard, ...], free: list[None], *ways: Any
-    ) -> Way: ...
+    def straight(self, state: object, relation: int, times: int, guards: tuple[Kept, ...], *parts: Any) -> Way: ...
     def many(self, state: object, relation: int, times: int, rows: Sequence[object]) -> Report: ...
     def many_shown(
         self, state: object, relation: int, times: int, rows: Sequence[object], columns: int
@@ -176,15 +175,17 @@ class NativeState:
         free: list[None],
         otherwise: Way,
         heed: Callable[[Report, object], None],
-        *after: Guard | Callable[[], None],
+        after: tuple[Callable[[], None], Guard, Callable[[], None]],
     ) -> Way:
         """:meth:`one` as one call, while each guard is what it was, and ``free`` has the token of who may be inside.
 
-        Else the row goes ``otherwise``. The token is taken for ``heed``. ``after`` has what is called when the token is
-        back, the guard that says whether somebody listens, and what is called at the end of an update that is heard.
+        Else the row goes ``otherwise``. The token is taken for ``heed``. ``after``: what is called when it is back, the
+        guard that says whether somebody listens, and what is called at the end of an update that is heard.
         """
-        parts = (self._relations[relation], times, (*guards, (self, "journal", None)))
-        return self._module.straight(self._state, *parts, free, otherwise, heed, *after)
+        asked = (*guards, (self, "journal", None), after[1])
+        kept = tuple((vars(owner), name, value) for owner, name, value in asked)
+        ways = (otherwise, heed, after[0], kept[-1], after[2])
+        return self._module.straight(self._state, self._relations[relation], times, kept[:-1], free, *ways)
 
     def heed_one(self, report: Report, relation: str, times: int, row: object) -> None:
         self._heed(report, lambda number: (relation, row), lambda: self._rows_again(relation, times, [row]))

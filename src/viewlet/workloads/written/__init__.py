@@ -21,6 +21,9 @@ SUITES: tuple[SuiteName, ...] = ("tpch", "ssb", "clickbench", "nexmark")
 _HEADING = re.compile(r"^-- query (\w+)$", re.MULTILINE)
 _TUMBLE = re.compile(r"TABLE\(TUMBLE\(TABLE (\w+), DESCRIPTOR\((\w+)\), (INTERVAL '\d+' SECOND)\)\)")
 _HOP = re.compile(r"TABLE\(HOP\(TABLE (\w+), DESCRIPTOR\((\w+)\), INTERVAL '(\d+)' SECOND, INTERVAL '(\d+)' SECOND\)\)")
+_SESSION = re.compile(r"FROM (\w+) (\w+)\s+GROUP BY \2\.(\w+), SESSION\(\2\.(\w+), (INTERVAL '\d+' SECOND)\)")
+_START = re.compile(r"SESSION_START\(([\w.]+), INTERVAL '\d+' SECOND\)")
+_END = re.compile(r"SESSION_END\(([\w.]+), (INTERVAL '\d+' SECOND)\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +39,8 @@ class Suite:
         return f"CREATE MATERIALIZED VIEW {question} AS\n{self.questions[question]};\n"
 
     def referee(self, question: str) -> str:
-        """The question for DuckDB, which has no TUMBLE and HOP but can say what they mean."""
-        return _HOP.sub(_hopping, _TUMBLE.sub(_tumbling, self.questions[question]))
+        """The question for DuckDB, which has no TUMBLE, HOP and SESSION but can say what they mean."""
+        return _in_islands(_HOP.sub(_hopping, _TUMBLE.sub(_tumbling, self.questions[question])))
 
 
 @cache
@@ -60,3 +63,16 @@ def _hopping(match: re.Match[str]) -> str:
     end = f"{start} + INTERVAL '{size}' SECOND"
     turns = f"range({size // slide}) turns(turn)"
     return f"(SELECT {table}.*, {start} AS window_start, {end} AS window_end FROM {table}, {turns})"
+
+
+def _in_islands(question: str) -> str:
+    """SESSION in GROUP BY: a row begins a session where the one before it is further away than the gap."""
+    return _SESSION.sub(_islands, _END.sub(r"max(\1) + \2", _START.sub(r"min(\1)", question)))
+
+
+def _islands(match: re.Match[str]) -> str:
+    table, alias, key, column, gap = match.groups()
+    over = f"OVER (PARTITION BY {key} ORDER BY {column})"
+    begins = f"CASE WHEN {column} - lag({column}) {over} <= {gap} THEN 0 ELSE 1 END"
+    numbered = f"SELECT *, sum(begins) {over} AS session FROM (SELECT *, {begins} AS begins FROM {table})"
+    return f"FROM ({numbered}) {alias} GROUP BY {alias}.{key}, {alias}.session"

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from typing import Any, Literal
 
+from viewlet.algebra.query import relations
+from viewlet.algebra.sessions import is_sessions
 from viewlet.engines.exact.python.emit import Orders, Source
 from viewlet.engines.exact.python.source import labels, trigger_source
 from viewlet.engines.exact.python.terms import SCOPE
@@ -34,6 +36,8 @@ class PythonEngine(State):
         self._lowering = Lowering.of(program)
         self._fires: dict[str, dict[str, Fire]] = {"+": {}, "-": {}, "Δ": {}}
         self._orders: Orders = {}
+        moving = [v.definition for v in program.views if is_sessions(v.definition)]
+        self._by_the_row = frozenset().union(*map(relations, moving))
         super().__init__(program, tables, codecs)
 
     def apply(self, kind: Literal["+", "-"], relation: str, row: Row) -> None:
@@ -44,7 +48,12 @@ class PythonEngine(State):
         fire(row)
 
     def apply_bulk(self, relation: str, entries: Mapping[Row, int]) -> None:
-        """ΔR."""
+        """ΔR; where rows move sessions, one after the other: together they would have all sessions found again."""
+        if relation in self._by_the_row:
+            for row, times in sorted(entries.items(), key=lambda entry: -entry[1]):
+                for _ in range(abs(times)):
+                    self.apply("+" if times > 0 else "-", relation, row)
+            return
         fires = self._fires["Δ"]
         if relation not in fires:
             fires[relation] = self._write("Δ", relation)

@@ -154,13 +154,16 @@ class Numbers:
         return a
 
     def held(self, a: Cpp, kind: Kind, optional: bool) -> Cpp:
-        """``a`` as exactly the type that a field or variable of ``kind`` has."""
+        """``a`` as exactly the type that a field or variable of ``kind`` has.
+
+        A NULL as the key of a column that is never NULL stands behind a test that fails, and still has to compile.
+        """
+        type_ = f"Opt<{type_of(kind)}>" if optional else type_of(kind)
         if a.kind == NULL:
-            return Cpp(f"Opt<{type_of(kind)}>{{}}", kind, True)
+            return Cpp(f"{type_}{{}}", kind, optional)
         if a.optional:
             return a if a.kind == kind else lifted([a], lambda known: self.held(known[0], kind, False))
         converted = self.to(a, kind)
-        type_ = f"Opt<{type_of(kind)}>" if optional else type_of(kind)
         return made(f"{type_}({converted.text})", kind, converted, optional=optional)
 
 

@@ -19,14 +19,9 @@ struct Call {
             PyErr_Format(PyExc_TypeError, "%d arguments expected, %d given", int(expected), int(count));
             return;
         }
-        auto* given = static_cast<State*>(PyCapsule_GetPointer(arguments[0], STATE));
-        if (given && given->busy)
-            PyErr_SetString(PyExc_RuntimeError, "the database is being updated by another thread");
-        if (!given || given->busy) return;
-        state = given;
-        state->busy = true;
-        met_wild = false;
+        if (auto* given = static_cast<State*>(PyCapsule_GetPointer(arguments[0], STATE))) enter(given);
     }
+    explicit Call(State* given) : arguments(nullptr) { enter(given); }
     ~Call() {
         if (!state) return;
         state->batch.reset();
@@ -53,6 +48,17 @@ struct Call {
     }
     template <class T> T* pointer(u32 i) const {
         return static_cast<T*>(PyCapsule_GetPointer(arguments[i], CAPSULE<T>));
+    }
+
+private:
+    void enter(State* given) {
+        if (given->busy) {
+            PyErr_SetString(PyExc_RuntimeError, "the database is being updated by another thread");
+            return;
+        }
+        state = given;
+        state->busy = true;
+        met_wild = false;
     }
 };
 

@@ -86,6 +86,7 @@ Py_ssize_t PyList_Size(PyObject*);
 PyObject* PyList_GetItem(PyObject*, Py_ssize_t);
 int PyList_Append(PyObject*, PyObject*);
 int PyList_SetSlice(PyObject*, Py_ssize_t, Py_ssize_t, PyObject*);
+PyObject* PyDict_GetItemWithError(PyObject*, PyObject*);
 PyObject* PyCFunction_NewEx(PyMethodDef*, PyObject*, PyObject*);
 
 PyObject* PyCapsule_New(void*, const char*, void (*)(PyObject*));

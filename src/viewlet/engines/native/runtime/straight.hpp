@@ -4,30 +4,64 @@
 
 namespace viewlet {
 
-// What such a function is made of, as a tuple that Python's garbage collector sees through.
+// An attribute of an object, by the dictionary that has it, and what it is while the way is straight.
+struct Guard {
+    PyObject *attributes, *name, *value;
+
+    static Guard of(PyObject* guard) {
+        return {PyTuple_GetItem(guard, 0), PyTuple_GetItem(guard, 1), PyTuple_GetItem(guard, 2)};
+    }
+    bool holds() const {
+        PyObject* now = PyDict_GetItemWithError(attributes, name);
+        if (!now) PyErr_Clear();
+        return now == value;
+    }
+};
+
+// What each call asks for, found once in the parts that it is made of, which keep it alive.
+struct Route {
+    static constexpr u32 MOST = 8;
+
+    State* state;
+    const RelationInfo* to;
+    i64 times;
+    PyObject* free;
+    Guard listening, guards[MOST];
+    u32 count;
+
+    bool is_open() const {
+        for (u32 i = 0; i < count; ++i)
+            if (!guards[i].holds()) return false;
+        return PyList_Size(free) == 1;  // nobody is inside, and nobody comes while the interpreter is ours
+    }
+    // Whether the update changed what somebody listens to.
+    bool is_heard() const { return MODULE.is_noting(state->program) && listening.holds(); }
+};
+
+inline void free_route(PyObject* capsule) { free(PyCapsule_GetPointer(capsule, nullptr)); }
+
+// What such a function is made of, as a tuple that Python's garbage collector sees through; the route comes last.
 struct Straight {
     enum Part { STATE_, RELATION, TIMES, GUARDS, FREE, OTHERWISE, HEED, PASS_ON, LISTENING, AFTERWARDS, PARTS };
     PyObject* parts;
 
-    PyObject* operator[](Part part) const { return PyTuple_GetItem(parts, part); }
+    PyObject* operator[](int part) const { return PyTuple_GetItem(parts, part); }
+    // A capsule without a name is opened without comparing any.
+    const Route& route() const { return *static_cast<Route*>(PyCapsule_GetPointer((*this)[PARTS], nullptr)); }
 
-    // Each guard is (object, name of an attribute, what it is while the way is straight).
-    static bool holds(PyObject* guard) {
-        Ref value{PyObject_GetAttr(PyTuple_GetItem(guard, 0), PyTuple_GetItem(guard, 1))};
-        if (!value) PyErr_Clear();
-        return value.object == PyTuple_GetItem(guard, 2);
-    }
-    bool is_open() const {
-        PyObject* guards = (*this)[GUARDS];
-        for (Py_ssize_t i = 0, size = PyTuple_Size(guards); i < size; ++i)
-            if (!holds(PyTuple_GetItem(guards, i))) return false;
-        return PyList_Size((*this)[FREE]) == 1;  // nobody is inside, and nobody comes while the interpreter is ours
-    }
-
-    // Whether the update changed what somebody listens to.
-    bool is_heard() const {
-        auto* state = static_cast<State*>(PyCapsule_GetPointer((*this)[STATE_], STATE));
-        return MODULE.is_noting(state->program) && holds((*this)[LISTENING]);
+    // False with an exception set where the parts are none of such a function.
+    bool find(Route& route) const {
+        PyObject* arguments[] = {(*this)[STATE_], (*this)[RELATION], (*this)[TIMES]};
+        Call call(arguments, 3, 3);
+        route.to = call ? call.relation(1) : nullptr;
+        if (!route.to || !call.times(2, route.times)) return false;
+        route.state = call.state;
+        route.free = (*this)[FREE];
+        route.listening = Guard::of((*this)[LISTENING]);
+        route.count = u32(PyTuple_Size((*this)[GUARDS]));
+        if (route.count > Route::MOST) return PyErr_Format(PyExc_TypeError, "straight takes fewer guards"), false;
+        for (u32 i = 0; i < route.count; ++i) route.guards[i] = Guard::of(PyTuple_GetItem((*this)[GUARDS], i));
+        return true;
     }
 
     // Nothing was done: the row goes the way of all others.
@@ -55,36 +89,39 @@ inline PyObject* go_straight(PyObject* parts, PyObject* row) {
     Straight way{parts};
     Py_IncRef(parts);
     Ref held{parts};  // what it calls may let go of it
-    if (!is_exactly(row, PyTuple_Type) || !way.is_open()) return way.otherwise(row);
+    const Route& route = way.route();
+    if (!is_exactly(row, PyTuple_Type) || !route.is_open()) return way.otherwise(row);
     Ref report{nullptr};
     {
-        PyObject* arguments[] = {way[Straight::STATE_], way[Straight::RELATION], way[Straight::TIMES]};
-        Call call(arguments, 3, 3);
-        i64 times;
-        const RelationInfo* to = call ? call.relation(1) : nullptr;
-        if (!to || !call.times(2, times)) return nullptr;
+        Call call(route.state);
+        if (!call) return nullptr;
         State& state = *call.state;
-        char* cells = state.batch.rows.take(to->row_size);
-        if (take_row(state.library, state.texts(), cells, to->columns, to->width, row)) {
-            state.batch.events.push(Event{to, times, cells});
+        char* cells = state.batch.rows.take(route.to->row_size);
+        if (take_row(state.library, state.texts(), cells, route.to->columns, route.to->width, row)) {
+            state.batch.events.push(Event{route.to, route.times, cells});
             report.object = run(state);
             if (!report) return nullptr;
         }
     }
     if (!report || (is_exactly(report.object, PyTuple_Type) && is_missing(report.object))) return way.otherwise(row);
-    return is_none(report.object) && !way.is_heard() ? report.give() : way.heed(report.object, row);
+    return is_none(report.object) && !route.is_heard() ? report.give() : way.heed(report.object, row);
 }
 
 // straight(state, relation, times, guards, free, otherwise, heed, pass_on, listening, afterwards) -> a function of a row
 inline PyObject* straight(PyObject*, Arguments arguments, Py_ssize_t count) {
     static PyMethodDef way{"insert_or_delete", reinterpret_cast<PyFunction>(go_straight), METH_O, nullptr};
     if (count != Straight::PARTS) return PyErr_Format(PyExc_TypeError, "straight takes %d parts", int(Straight::PARTS));
-    Ref parts{PyTuple_New(count)};
-    for (Py_ssize_t i = 0; i < count && parts; ++i) {
+    Ref parts{PyTuple_New(count + 1)};
+    if (!parts) return nullptr;
+    for (Py_ssize_t i = 0; i < count; ++i) {
         Py_IncRef(arguments[i]);
         PyTuple_SetItem(parts.object, i, arguments[i]);
     }
-    return parts ? PyCFunction_NewEx(&way, parts.object, nullptr) : nullptr;
+    auto* route = static_cast<Route*>(malloc(sizeof(Route)));
+    PyObject* capsule = PyCapsule_New(route, nullptr, free_route);
+    if (!capsule) return free(route), nullptr;
+    PyTuple_SetItem(parts.object, count, capsule);
+    return Straight{parts.object}.find(*route) ? PyCFunction_NewEx(&way, parts.object, nullptr) : nullptr;
 }
 
 }  // namespace viewlet

@@ -95,7 +95,7 @@ VIEWLET_INLINE void finite(Faults& faults, u32 view, Real value) {
 // A product with a sum in it, or what readers multiply with sums: which rows made a product infinite is not known, so
 // that it could not be taken out again.
 VIEWLET_INLINE void increase_finite(Faults& faults, u32 view, RealSum& value, Real by, i64 times) {
-    if (unlikely(!is_finite(by.hi))) faults.wild(view);
+    if (unlikely(!RealSum::is_tame(by)) && !is_finite(by.hi)) faults.wild(view);
     add_halves(value, by.hi, by.lo, times);
 }
 VIEWLET_SHARED void increase_finite(Faults& faults, u32 view, RealSum& value, const RealSum& by) {
