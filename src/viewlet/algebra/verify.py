@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from viewlet.algebra.query import (
+    Bind,
     Delta,
     Join,
     Materialize,
@@ -75,6 +76,8 @@ def _sound(q: Query, given: Names, around: Names) -> str | None:
             problem = _evaluable(factors, inputs(q) | given)
         case Sum(group, inner):
             problem = _free_of_capture(q, outputs(inner) - group - given, around)
+        case Bind():
+            given |= inputs(q)  # a nested aggregate waits for all of them, its groups among them
     inside = around | outputs(q)
     parts = ((part, variables(part)) for part in children(q) if children(part))
     return problem or _first(_sound(part, given & names, inside & names) for part, names in parts)

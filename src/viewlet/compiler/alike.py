@@ -27,6 +27,7 @@ from viewlet.algebra.query import (
     variables,
 )
 from viewlet.algebra.remembered import remembered
+from viewlet.algebra.sessions import is_sessions
 
 Nested = Bind | Exists
 Alike = dict[tuple[str, ...], list[Nested]]  # the relations that are read ↦ the nested aggregates over them
@@ -39,6 +40,8 @@ def with_one_of_each(q: Query, known: Alike, around: frozenset[str] = frozenset(
 
     ``around`` are the names in use outside: none of them is summed out inside.
     """
+    if is_sessions(q):
+        return q  # it is known by the names that it gives to its parts
     inside = around | outputs(q)
     after = map_children(q, lambda child: with_one_of_each(child, known, inside))
     if isinstance(after, Sum):
