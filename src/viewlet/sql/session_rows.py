@@ -35,8 +35,8 @@ def with_sessions(tree: exp.Select, rows: tuple[Query, ...], scope: Scope) -> tu
     if at.type not in (TIMESTAMP, TIMESTAMPTZ):
         hint = "write CAST(t AS TIMESTAMP)"
         raise source.error(time, f"the time of a session is a TIMESTAMP, not {an(at)}", hint)
-    for written, part in zip((*keys, time), (*parts, at), strict=True):
-        if not isinstance(part.term, Var) or (part is not at and part.term == at.term):
+    for written, expr, taken in [(time, at, None), *((k, e, at.term) for k, e in zip(keys, parts, strict=True))]:
+        if not isinstance(expr.term, Var) or expr.term == taken:
             raise source.unsupported(written, "a session by a computed column, or by its time alone", _COLUMNS)
     product, variables = join(*merge([rows, at.guards, *(e.binds for e in (at, *parts))])), list[str]()
     for part in parts:
