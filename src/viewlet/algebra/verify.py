@@ -39,6 +39,8 @@ STAGES: dict[Stage, tuple[type[Query], ...]] = {  # what a stage must not contai
     "statement": (Rel, Materialize),  # decided: views and the update, nothing else
 }
 
+MOST_SHOWN = 2_000  # characters of a query: some would fill a hundred screens
+
 
 class VerifyError(Error):
     """A query that must not exist at its stage: a bug in the code that made it, with its place."""
@@ -48,7 +50,11 @@ def verify(q: Query, stage: Stage, *, bound: Names = frozenset(), bulk: bool = F
     """Raise VerifyError unless Q may exist at ``stage``. ``bulk``: of a Δ trigger, so it reads the update."""
     problem = _vocabulary(q, stage, bulk) or _closed(q, bound) or _sound(q, bound & variables(q), frozenset())
     if problem:
-        raise VerifyError(f"{stage}{' of ' if where else ''}{where}: {problem}\nin {q.text}")
+        raise VerifyError(f"{stage}{' of ' if where else ''}{where}: {_short(problem)}\nin {_short(q.text)}")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]} …"
 
 
 @remembered(1 << 16)
