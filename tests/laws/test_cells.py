@@ -202,7 +202,7 @@ def given_script(*views: str) -> Script:
 
 
 def with_hot_keys(script: Script) -> Script:
-    """One value of each k, a and s is that of most rows: the planner divides by other columns where it may."""
+    """Most rows share one value of each k, a and s: the planner divides by other columns where it may."""
     hot = {name: Fraction(4, 5) for name in ("k", "a", "s")}
     declared = (replace(r, hot={name: part for name, part in hot.items() if r.column(name)}) for r in script.relations)
     return replace(script, relations=tuple(declared))

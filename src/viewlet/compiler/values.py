@@ -106,7 +106,7 @@ def _computed_sides(f: Query, values: frozenset[str]) -> Iterator[Term]:
 
 
 def _is_computed(side: Term, values: frozenset[str]) -> bool:
-    """Of values alone; but of one that the term grows or falls with, the order is that of the value."""
+    """The term is made of values alone. One that rises or falls with a single value has the order of that value."""
     own = free(side)
     return bool(own) and own <= values and (len(own) > 1 or direction(side, min(own)) is None)
 
