@@ -51,6 +51,8 @@ VIEWS = {
     "numbered": f"{SUMS} SELECT shop, s FROM t QUALIFY row_number() OVER (ORDER BY s DESC, shop NULLS FIRST) <= 2",
     "shown": "SELECT * FROM (SELECT shop, sum(amount) AS s, row_number() OVER (ORDER BY sum(amount) NULLS FIRST, shop)"
     " AS n FROM sales GROUP BY shop HAVING count(*) > 1) q WHERE n <= 2",
+    "placed": "SELECT shop, s FROM (SELECT row_number() OVER (ORDER BY sum(amount), shop) AS n, shop, sum(amount) AS s"
+    " FROM sales GROUP BY 2) q WHERE n <= 2",
     "each": "SELECT shop, item, s FROM (SELECT shop, item, sum(amount) AS s, row_number() OVER (PARTITION BY item"
     " ORDER BY sum(amount) DESC, shop) AS n FROM sales GROUP BY shop, item) q WHERE n = 1",
     "first": f"{SUMS} SELECT sum(s) AS s FROM (SELECT s FROM t ORDER BY s DESC NULLS LAST LIMIT 2) q",
@@ -87,7 +89,7 @@ CLASSES = {
     **dict.fromkeys(("greatest", "top", "beaten", "above", "most", "least", "mode", "best"), "O(matches)"),
     **dict.fromkeys(("hot", "leading", "steady", "each"), "O(matches)"),
     "spread": "O(log n)",
-    **dict.fromkeys(("first", "means", "numbered", "shown"), "O(matches log n)"),
+    **dict.fromkeys(("first", "means", "numbered", "shown", "placed"), "O(matches log n)"),
     "dense": "O(g·matches)",
     **dict.fromkeys(("share", "tallest", "busy", "net"), "O(log n)"),
     **dict.fromkeys(("histogram", "deeper", "items"), "O(1)"),

@@ -83,11 +83,17 @@ def _moved(tree: exp.Select, item: exp.Alias) -> exp.Select | None:
     rest = [c.copy() for c in conditions if c is not asked[0]]
     moved = tree.copy()
     inner = moved.args["from_"].this.this
-    if len(names) == 1 and not stars:
+    if len(names) == 1 and not stars and not _has_places(inner):
         inner.set("expressions", [e for e in inner.expressions if e != item])
     inner.set("qualify", exp.Qualify(this=type(asked[0])(this=item.this.copy(), expression=asked[0].expression.copy())))
     moved.set("where", exp.Where(this=exp.and_(*rest)) if rest else None)
     return moved
+
+
+def _has_places(tree: exp.Select) -> bool:
+    """GROUP BY 2 counts the items before it."""
+    group = tree.args.get("group")
+    return group is not None and any(isinstance(key.unnest(), exp.Literal) for key in group.expressions)
 
 
 def first_rows(
