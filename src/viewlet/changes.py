@@ -114,6 +114,7 @@ class Subscriptions:
         return [*looks, *self._compared()] if self._rows else looks
 
     def _compared(self) -> Iterator[Look]:
+        self._rows_after.clear()
         for view, before in self._rows.items():
             after = self._rows_after[view] = self._database._weights(view)
             yield view, differences(before, after)

@@ -99,6 +99,19 @@ def test_to_end_a_subscription_twice_ends_no_other(db: Database) -> None:
     assert len(seen) == 2
 
 
+def test_one_of_two_views_is_no_longer_heard(db: Database) -> None:
+    """Where rows are compared for the listeners, those of the view that nobody hears now are forgotten for good."""
+    db.execute("CREATE MATERIALIZED VIEW most AS SELECT max(volume) AS volume FROM bids;")
+    heard: list[tuple[int, tuple[object, ...]]] = []
+    end = db.view("total").subscribe(lambda _: None)
+    db.view("most").subscribe(heard.append)
+    db.insert("bids", A)
+    end()
+    db.insert("bids", B)
+    db.insert("bids", C)
+    assert heard == [(-1, (None,)), (1, (100,)), (-1, (100,)), (1, (200,))]
+
+
 def test_what_cannot_be_called_is_refused_at_once(db: Database) -> None:
     for given in ((None,), (5,), (print, "gone")):
         with pytest.raises(viewlet.Error, match="subscribe takes functions, the first to call with each change, not "):
