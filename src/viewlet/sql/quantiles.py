@@ -25,7 +25,7 @@ from viewlet.sql.scope import Scope
 from viewlet.sql.types import retagged, to_double, to_timestamp
 
 _FRACTION = "write a number from -1 to 1: quantile_cont(x, 0.5)"
-_MOST_DIGITS = 18  # of a DECIMAL that DuckDB holds in 64 bits
+_NARROW = 18  # digits of a DECIMAL that DuckDB holds in 64 bits, and moves as a double
 
 
 @dataclass(frozen=True)
@@ -129,9 +129,6 @@ def _continuous(call: Call, x: Expr, grouping: Grouping, fraction: _Fraction) ->
     """Between the values at ⌊f·(n − 1)⌋ and ⌈f·(n − 1)⌉, as far as f·(n − 1) is from the first."""
     if x.type is None:
         return constant(NULL, DOUBLE)
-    if x.type.kind == "DECIMAL" and x.type.precision > _MOST_DIGITS:
-        hint = f"cast it: CAST(x AS DOUBLE), or DECIMAL({_MOST_DIGITS}, …)"
-        raise call.unsupported(f"{call.name} of a DECIMAL with more than {_MOST_DIGITS} digits", hint)
     whole = Fraction(float(fraction.value))
 
     def exactly(count: Term) -> Term:
@@ -157,9 +154,7 @@ def _between(type_: Type, low: Expr, high: Expr, share: Term, count: Term) -> Ex
     if type_.kind in ("DECIMAL", "TIMESTAMP"):
         unit = 10**type_.scale if type_.kind == "DECIMAL" else 1
         a, b = (op("*", side, number(unit)) for side in (a, b))
-        moved = op("double", op("+", a, op("double", op("*", op("-", b, a), share))))
-        made_whole = op("trunc_double" if type_.kind == "DECIMAL" else "round_double", moved)
-        value = op("*", op("double_to_integer", made_whole), number(Fraction(1, unit)))
+        value = op("*", _moved(type_, a, b, share), number(Fraction(1, unit)))
         result_type = type_
     else:
         value = op("+", op("*", a, op("-", ONE_TERM, share)), op("*", b, share))
@@ -167,6 +162,15 @@ def _between(type_: Type, low: Expr, high: Expr, share: Term, count: Term) -> Ex
     term = op("case", op("=", a, b), low.term, value)
     result = loose(term, result_type, low.nullable or high.nullable, [low, high])
     return replace(retagged(result) if type_.kind == "TIMESTAMP" else result, unrounded=result_type == DOUBLE)
+
+
+def _moved(type_: Type, a: Term, b: Term, share: Term) -> Term:
+    """a + (b − a) · share as a whole number. Of a wide DECIMAL only the distance is a double: a keeps its digits."""
+    distance = op("double", op("*", op("-", b, a), share))
+    if type_.kind == "DECIMAL" and type_.precision > _NARROW:
+        return op("+", a, op("double_to_number_0", op("trunc_double", distance)))
+    made_whole = "trunc_double" if type_.kind == "DECIMAL" else "round_double"
+    return op("double_to_integer", op(made_whole, op("double", op("+", a, distance))))
 
 
 # -- MODE and MAD ------------------------------------------------------------------------------------------------------
