@@ -198,7 +198,7 @@ class Database(Clock):
             return None  # the rows may be divided in another way
         watched = self._watched_in(program)
         try:
-            compiled = compile_program(program, watched)
+            compiled = compile_program(program, watched, checks_keys=True)
         except (Unfit, Error):  # the Python tier says why
             return None
         return None if compiled is None else self._followed(session, compiled, watched, script)

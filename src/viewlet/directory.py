@@ -71,7 +71,7 @@ class StoredDatabase(Database):
     def _natively(self, program: Program, replay: Replay) -> Session | None:
         """Rows go from the files to the native program as they are; None where only exact numbers hold the sums."""
         try:
-            compiled = compile_program(program)
+            compiled = compile_program(program, checks_keys=True)
             return None if compiled is None else replay.session(compiled, self._subscriptions)
         except (Unfit, SpoiledError):
             return None

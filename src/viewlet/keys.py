@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TypeAlias
 
 from viewlet.boundary import value_of
@@ -13,6 +14,7 @@ from viewlet.schema import Relation
 
 Event = tuple[str, Row, int]  # a relation, a row of it, and how often it comes (or goes)
 Given = Callable[[int], object]  # a row of an update by its number, as the user wrote it
+Find = Callable[[str, int, Row], Row | None]  # a relation, the number of a key, a row's cells that are in it ↦ the row
 Draft: TypeAlias = dict["Key", dict[Row, Row | None]]  # what an update makes of the rows by their keys
 
 
@@ -40,6 +42,10 @@ class Key:
             self._table = None
         return self._rows
 
+    def holder(self, value: Row) -> Row | None:
+        """The row that is there with this value."""
+        return self.rows.get(value)
+
     def follow(self, other: Key) -> None:
         """Go on from the same key of a session before, over the same rows."""
         if other._table is None:
@@ -60,16 +66,39 @@ class Key:
         return f"{names} = {values}" if len(value) == 1 else f"({names}) = ({values})"
 
 
+class FoundKey(Key):
+    """A key by which an engine finds its rows: nothing is kept here."""
+
+    def __init__(self, relation: Relation, columns: tuple[str, ...], number: int, find: Find) -> None:
+        super().__init__(relation, columns, lambda name: ())
+        self._width, self._find = len(relation.columns), partial(find, relation.name, number)
+
+    def holder(self, value: Row) -> Row | None:
+        cells: list[Stored] = [None] * self._width
+        for place, cell in zip(self._at, value, strict=True):
+            cells[place] = cell
+        found = self._find(tuple(cells))
+        return None if found is None else one_nan(found)
+
+    def follow(self, other: Key) -> None:
+        pass
+
+    def commit(self, draft: Mapping[Row, Row | None]) -> None:
+        pass
+
+
 class Keys:
     """The keys of all relations. An update is checked first, and counts once it is in."""
 
     def __init__(self, relations: Iterable[Relation], table: Callable[[str], Iterable[Row]]) -> None:
-        self._keys = {
-            r.name: [Key(r, columns, table) for columns in ([r.key] if r.key else []) + list(r.unique)]
-            for r in relations
-            if r.key or r.unique
-        }
+        self._keys = {r.name: [Key(r, columns, table) for columns in r.keys] for r in relations if r.keys}
         self._draft: Draft = {}
+
+    def find(self, relations: Iterable[Relation], find: Find) -> None:
+        """An engine finds the rows of these relations by their keys."""
+        for relation in relations:
+            keys = enumerate(relation.keys)
+            self._keys[relation.name] = [FoundKey(relation, columns, number, find) for number, columns in keys]
 
     def follow(self, other: Keys) -> None:
         """Go on from the keys of a session before, over the same rows."""
@@ -86,12 +115,12 @@ class Keys:
 
     def holders(self, relation: str, row: Row) -> list[Row]:
         """The rows that have one of their keys in common with ``row``; that of the primary key comes first."""
-        rows = [key.rows.get(value) for key in self._keys[relation] if (value := key.value(row)) is not None]
+        rows = [key.holder(value) for key in self._keys[relation] if (value := key.value(row)) is not None]
         return list(dict.fromkeys(row for row in rows if row is not None))
 
     def primary(self, relation: str, value: Row) -> Row | None:
         """The row with this primary key."""
-        return self._keys[relation][0].rows.get(value)
+        return self._keys[relation][0].holder(value)
 
     def check(self, changes: Iterable[Event], given: Given) -> None:
         """Refuse a row whose key is there already. The order counts: what left before may come again."""
@@ -120,8 +149,8 @@ class Keys:
             value = key.value(row)
             assert value is not None, "a primary key has no NULL"
             last[value] = row
-        comes = {value: row for value, row in last.items() if key.rows.get(value) != row}
-        goes = [there for value in comes if (there := key.rows.get(value)) is not None]
+        comes = {value: row for value, row in last.items() if key.holder(value) != row}
+        goes = [there for value in comes if (there := key.holder(value)) is not None]
         return [*((relation, row, -1) for row in goes), *((relation, row, 1) for row in comes.values())]
 
 
@@ -130,7 +159,7 @@ def _take(key: Key, draft: dict[Row, Row | None], change: Event, number: int, gi
     value = key.value(row)
     if value is None or not times:
         return
-    there = draft[value] if value in draft else key.rows.get(value)
+    there = draft[value] if value in draft else key.holder(value)
     if times > 0 and (there is not None or times > 1):
         why = "is there already" if there is not None else f"would be there {times} times"
         column = key.columns[0] if len(key.columns) == 1 else None

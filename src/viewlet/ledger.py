@@ -122,6 +122,13 @@ class Ledger:
         given = pa.RecordBatch.from_arrays(batch.columns, schema=shape.schema)  # which any column may be NULL in
         self._directory.appender.append(shape.payload(times, given))
 
+    def replaced(self, relation: Relation, went: pa.RecordBatch, came: pa.RecordBatch) -> None:
+        """Rows that went for others with their keys, as Arrow from the native engine."""
+        schema = self._shape(relation).schema
+        both = ((1, came), (-1, went))
+        blobs = [(relation.name, times, pa.RecordBatch.from_arrays(b.columns, schema=schema)) for times, b in both]
+        self._append({}, blobs)
+
     def batch(self, relation: Relation, times: int, rows: pa.RecordBatch) -> None:
         """The same as an Arrow batch."""
         shape = self._shape(relation)

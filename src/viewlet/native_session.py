@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,7 @@ from viewlet.boundary import is_one_row, to_key
 from viewlet.changes import Look, Subscriptions
 from viewlet.elements import with_elements
 from viewlet.engines.base import Engine
-from viewlet.engines.native.bridge import ArrowRows, Cells, Guard, Point, Report, SpoiledError, Way
+from viewlet.engines.native.bridge import ArrowRows, Cells, Guard, KeyTakenError, Point, Report, SpoiledError, Way
 from viewlet.engines.native.engine import Compiled, NativeEngine
 from viewlet.keys import Event, Given
 from viewlet.ledger import Ledger, opposite
@@ -54,18 +55,30 @@ class NativeSession(Session):
         self._point: Point | None = None  # before the update
         self._teller: Teller | None = None
         plain = (r.name for r in relations if not r.static and not r.derived and not r.is_hidden)
-        handled = {*self._elements, *(r.name for r in relations if r.name in self.keys or r.name in self._defaults)}
+        keyed = {name for name in self.engine.keyed if name not in self._elements}
+        self.keys.find([relation for relation in relations if relation.name in keyed], self.engine.holder)
+        checked = {r.name for r in relations if r.name in self.keys and r.name not in keyed}
+        handled = {*self._elements, *checked, *(r.name for r in relations if r.name in self._defaults)}
         self._streams = frozenset(name for name in plain if name not in handled)
-        keyed = (r.name for r in relations if not r.static and r.name in self.keys)
-        self._keyed = frozenset(name for name in keyed if name not in self._elements)
+        self._keyed = frozenset(keyed)  # the program checks their keys
+        streams = {r.name for r in relations if not r.static}
+        self._checked_here = frozenset(checked & streams)  # keys are checked here
 
     def change(self, name: str, data: Any, times: int) -> None:
+        data = self._widened(name, data)
+        with suppress(KeyTakenError):
+            return self._change(name, data, times)
+        self._change_checked(name, data, times)  # which says what is taken
+
+    def _widened(self, name: str, data: Any) -> Any:
+        """With all columns."""
         data = self._defaults.filled(name, data)
-        if name in self.doors:
-            data = self.doors[name].widened(data)
-        if name in self._keyed and type(data) is tuple and self._change_one_keyed(name, data, times):
+        return self.doors[name].widened(data) if name in self.doors else data
+
+    def _change(self, name: str, data: Any, times: int) -> None:
+        if name in self._checked_here and type(data) is tuple and self._change_one_checked(name, data, times):
             return
-        if self.relation(name).static or name in self.keys or name in self._elements:
+        if self.relation(name).static or name in self._checked_here or name in self._elements:
             self._change_checked(name, data, times)
         elif is_one_row(data, self.relations[name]):
             self._change_one(name, data, times)
@@ -134,7 +147,33 @@ class NativeSession(Session):
         except SpoiledError as error:
             self.engine.recover(error)
 
-    def _change_one_keyed(self, name: str, data: tuple[Any, ...], times: int) -> bool:
+    def upsert(self, name: str, data: Any) -> None:
+        if name not in self._keyed or not self.relations[name].key:
+            return super().upsert(name, data)
+        given = self._widened(name, data)
+        rows = arrow.batch(given, name) if arrow.is_arrow(given) else rows_of(given, self.relations[name])
+        with suppress(KeyTakenError):
+            if self._upsert(name, rows):
+                return None
+        super().upsert(name, data)
+
+    def _upsert(self, name: str, rows: Any) -> bool:
+        """False where the rows have columns that only Python can read."""
+        state, relation, shown = self.engine.state, self.relations[name], list[Any]()
+
+        def change() -> bool:
+            done = state.upsert(name, rows, shown=self._subscriptions.anybody)
+            shown.append(done)
+            return done is not False
+
+        def undo() -> None:
+            went, came = shown[0]
+            state.arrow_rows(name, -1, came)
+            state.arrow_rows(name, 1, went)
+
+        return bool(self._do(change, undo, lambda log: log.replaced(relation, *shown[0])))
+
+    def _change_one_checked(self, name: str, data: tuple[Any, ...], times: int) -> bool:
         """A single row of plain values where nobody listens; False for all others."""
         row = None if self._subscriptions.anybody else self._encoders[name](data)
         if row is None:
@@ -160,9 +199,18 @@ class NativeSession(Session):
         )
 
     def apply(self, events: Any) -> None:
-        if self.keys or self._elements:
+        if self._checked_here or self._elements:
             super().apply(events)
-            return
+            return None
+        given = events if isinstance(events, (list, tuple)) or arrow.is_arrow(events) else self._listed(events)
+        with suppress(KeyTakenError):
+            return self._apply_events(given)
+        super().apply(given)  # which says what is taken
+
+    def _listed(self, events: Any) -> Any:
+        return list(events) if isinstance(events, Iterable) else events
+
+    def _apply_events(self, events: Any) -> None:
         state, events = self.engine.state, self._at_the_doors(events)
         if arrow.is_arrow(events):
             batch = arrow.batch(events, "events")

@@ -136,9 +136,10 @@ class Replay:
         first = [relation for relation in relations if relation.static or relation.name == CLOCK.name]  # a tick is dear
         tables = with_derived({relation.name: self._counted(relation.name) for relation in first}, first)
         session = NativeSession(compiled, tables, subscriptions)
-        for relation in relations:
-            for part in () if relation in first else self.parts.get(relation.name, ()):
-                _feed(session, relation, part)
+        with session.engine.state.any_order():
+            for relation in relations:
+                for part in () if relation in first else self.parts.get(relation.name, ()):
+                    _feed(session, relation, part)
         return session
 
     def _counted(self, name: str) -> Counter[Row]:

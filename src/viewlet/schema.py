@@ -190,6 +190,11 @@ class Relation:
         return tuple(c for c in self.columns if c.derived)
 
     @property
+    def keys(self) -> tuple[tuple[str, ...], ...]:
+        """PRIMARY KEY, where there is one, then those of UNIQUE."""
+        return ((self.key,) if self.key else ()) + self.unique
+
+    @property
     def is_hidden(self) -> bool:
         """Whether no user knows it: rows of elements, and the clock."""
         return bool(self.of) or self.name == CLOCK.name

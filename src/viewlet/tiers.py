@@ -31,7 +31,7 @@ def warm(program: Program, watched: Watched, engine: NativeEngine) -> None:
     Where there is no machine code for the program, that call finds out why.
     """
     with suppress(Unfit, Error):
-        compiled = compile_program(program, watched)
+        compiled = compile_program(program, watched, checks_keys=True)
         if compiled is not None:
             NativeEngine.part_to_fill(compiled, engine)
 
@@ -40,7 +40,7 @@ def natively(program: Program, watched: Watched, script: Script | None, threads:
     """Machine code for one thread, or for the cells of several, where the script can be divided."""
     spread = None if script is None or threads == 1 else spread_over(script, program, threads)
     if spread is None or spread.grid.cells == 1:
-        return compile_program(program, watched)
+        return compile_program(program, watched, checks_keys=True)
     return compile_cells(spread, watched)
 
 

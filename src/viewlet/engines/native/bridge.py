@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import partial
@@ -51,6 +52,11 @@ class Module(Protocol):
     def arrow_rows(self, state: object, relation: int, times: int, schema: Capsule, array: Capsule) -> Report | str: ...
     def arrow_events(self, state: object, schema: Capsule, array: Capsule) -> Report | str: ...
     def load(self, state: object, relation: int, rows: Sequence[Row], times: int) -> Report: ...
+    def upsert(
+        self, state: object, relation: int, rows: object, array: Capsule | None, columns: int
+    ) -> tuple[Report, Shown, Shown] | str: ...
+    def check_keys(self, state: object, on: bool) -> None: ...
+    def holder(self, state: object, relation: int, key: int, cells: tuple[Stored, ...]) -> Row | None: ...
     def divide(self, state: object, cell: int, ways: tuple[tuple[int, ...], ...]) -> None: ...
     def updates(self, state: object) -> int: ...
     def came(self, state: object, relation: int, also: bool) -> bool: ...
@@ -88,6 +94,10 @@ UNREADABLE = {
     "truncated": "this saved state ends too early: not all of it was written, or its end is lost",
     "longer": "this saved state has bytes behind its end",
 }
+
+
+class KeyTakenError(DataError):
+    """A row that is there has a key of one that comes. Nothing was done."""
 
 
 class SpoiledError(Error):
@@ -267,6 +277,9 @@ class NativeState:
             case ("missing", number):
                 relation, row = given(number)
                 raise NotThereError(f"{in_short(row)} is not there", relation=relation, row=number, value=row)
+            case ("taken", number):
+                relation, row = given(number)
+                raise KeyTakenError("a row with its key is there already", relation=relation, row=number, value=row)
             case ("static", number):
                 relation, row = given(number)
                 raise DataError("a static table has no triggers: load it", relation=relation, row=number, value=row)
@@ -285,6 +298,41 @@ class NativeState:
             case (str() as why, view, _):
                 raise SpoiledError(view, why)
         raise AssertionError(f"the native module reports {report}")
+
+    def upsert(
+        self, relation: str, rows: Sequence[object] | pa.RecordBatch, *, shown: bool
+    ) -> tuple[pa.RecordBatch, pa.RecordBatch] | bool:
+        """Rows come in place of those with their primary keys: True, or, if ``shown``, what went and what came.
+
+        False where Python must do it.
+        """
+        number = self._relations[relation]
+        given, array = rows.__arrow_c_array__() if isinstance(rows, pa.RecordBatch) else (rows, None)
+        done = self._module.upsert(self._state, number, given, array, self._given[relation] if shown else 0)
+        if isinstance(done, str):
+            assert done == "slow"
+            return False
+        report, went, came = done
+        if report or self.journal is not None:
+            listed = rows.to_pylist() if isinstance(rows, pa.RecordBatch) else rows
+            again = partial(
+                self._module.upsert, self._state, number, [self._kept(relation, r) for r in listed], None, 0
+            )
+            self._heed(report, lambda place: (relation, listed[place]), lambda: (again, len(listed)))
+        return True if went is None or came is None else (_batch(went), _batch(came))
+
+    @contextmanager
+    def any_order(self) -> Iterator[None]:
+        """Rows come in another order than they did, so no key is checked."""
+        self._module.check_keys(self._state, False)
+        try:
+            yield
+        finally:
+            self._module.check_keys(self._state, True)
+
+    def holder(self, relation: str, key: int, cells: Row) -> Row | None:
+        """The row that is there with this value of a key; the cells that the key does not have are None."""
+        return self._module.holder(self._state, self._relations[relation], key, tuple(cells))
 
     def divide(self, cell: int, ways: Mapping[str, Sequence[int]]) -> None:
         """From now on batches of Arrow are of several cells, and this one takes its own rows of them.
@@ -461,6 +509,10 @@ class NativeState:
         self.journal = None
         if problem := self._module.restore(self._state, file, digest):
             raise CorruptError(UNREADABLE[problem])
+
+
+def _batch(shown: tuple[Capsule, Capsule]) -> pa.RecordBatch:
+    return pa.record_batch(ArrowRows(*shown))
 
 
 def _at(number: int, given: Callable[[int], tuple[str, object]]) -> str:

@@ -57,17 +57,20 @@ class Compiled:
     watched: Watched
     digest: str  # of the C++: what another program saved is not for this one
     layout: Layout
+    keyed: frozenset[str]  # the streams whose tables check PRIMARY KEY and UNIQUE
 
 
-def compile_program(program: Program, watched: Watched = UNWATCHED) -> Compiled | None:
+def compile_program(program: Program, watched: Watched = UNWATCHED, *, checks_keys: bool = False) -> Compiled | None:
     """From the cache, or by a compiler run; None where there is no compiler. Unfit: a number has no fixed width."""
-    made = native(program, watched)
+    made = native(program, watched, checks_keys=checks_keys)
     name = module_name(made.source)
     module = open_module(made.source + BRIDGE.format(name=name), name)
     if module is None:
         return None
     digest = hashlib.sha256(made.source.encode()).hexdigest()
-    return Compiled(program, program_kinds(program), cast(Module, module), made.watched, digest, made.layout)
+    return Compiled(
+        program, program_kinds(program), cast(Module, module), made.watched, digest, made.layout, made.keyed
+    )
 
 
 class NativeEngine:
@@ -174,6 +177,11 @@ class NativeEngine:
         return self._compiled.watched
 
     @property
+    def keyed(self) -> frozenset[str]:
+        """The streams whose tables check PRIMARY KEY and UNIQUE."""
+        return self._compiled.keyed
+
+    @property
     def came(self) -> frozenset[str]:
         """The streams that store no rows and had one."""
         return frozenset(name for name in self._unstored if self.state.came(name))
@@ -194,7 +202,8 @@ class NativeEngine:
     def apply_bulk(self, relation: str, entries: Mapping[Row, int]) -> None:
         """One after the other: with triggers of a few nanoseconds there is nothing to gain from ΔR as a whole."""
         events = [(times, relation, Cells(row)) for row, times in entries.items() if times]
-        self._do(lambda: self.apply_events(sorted(events, key=lambda e: -e[0])))
+        goes_first = relation in self.keyed  # a row may come with the key of one that goes
+        self._do(lambda: self.apply_events(sorted(events, key=lambda e: e[0], reverse=not goes_first)))
 
     def apply_events(self, events: list[tuple[int, str, Cells]]) -> None:
         if (number := self.state.events(events)) is not None:
@@ -444,6 +453,10 @@ class NativeEngine:
 
     def count(self, relation: str, row: Row) -> int:
         return self.state.count(relation, tuple(row))
+
+    def holder(self, relation: str, key: int, cells: Row) -> Row | None:
+        """The row of a keyed stream that has a value of a key: see :meth:`NativeState.holder`."""
+        return self.state.holder(relation, key, cells)
 
     def total(self, relation: str) -> int:
         """How many rows a base table has."""

@@ -55,4 +55,6 @@ def unship(shipped: Shipped, program: Program, watched: Watched, directory: Path
         module = load(path, shipped.module)
     except ImportError:  # a directory whose files may not be run, or a platform that its tag does not tell from ours
         return None
-    return Compiled(program, program_kinds(program), cast(Module, module), made.watched, digest, made.layout)
+    return Compiled(
+        program, program_kinds(program), cast(Module, module), made.watched, digest, made.layout, made.keyed
+    )

@@ -21,6 +21,8 @@ from viewlet.engines.native.emit.lines import Code, function, plain_code
 from viewlet.engines.native.emit.ranked import HEADER, Ranked
 from viewlet.engines.native.emit.results import plan_reader, reader, reader_of_one
 from viewlet.engines.native.emit.structs import (
+    key_type,
+    key_types,
     map_types,
     order_types,
     row_fields,
@@ -40,6 +42,7 @@ from viewlet.loops.pipeline import differ_in_sign
 from viewlet.program.kinds import DOUBLE, Unfit
 from viewlet.program.sources import writes
 from viewlet.program.trigger import Program, Trigger
+from viewlet.schema import Relation
 
 MANY_LOOKUPS = 60
 MOST_CODE = 3 << 19  # characters: a compiler takes 20 s for most such programs, and more than a minute for some
@@ -60,7 +63,8 @@ INCLUDES = ("program", "ordered", "watch", "ranking", "undo", "terms")
 class Native:
     """``source`` without the module at its end; ``read`` are the results that have a reader.
 
-    ``watched`` is what it tells the changes of: results without a reader are not among them.
+    ``watched`` is what it tells the changes of: results without a reader are not among them. ``keyed`` are the streams
+    whose tables check PRIMARY KEY and UNIQUE.
     """
 
     source: str
@@ -68,6 +72,7 @@ class Native:
     read: tuple[str, ...]
     layout: Layout
     watched: Watched
+    keyed: frozenset[str]
 
 
 def cpp_source(program: Program) -> str:
@@ -92,8 +97,10 @@ def _shown_source(program: Program) -> str:
         raise Error(f"there is no C++ for this program: {unfit}; generated Python keeps it fresh") from None
 
 
-def native(program: Program, watched: Watched = UNWATCHED) -> Native:
+def native(program: Program, watched: Watched = UNWATCHED, *, checks_keys: bool = False) -> Native:
+    """``checks_keys``: of the streams that store rows. A cell has but some rows, and in another order."""
     watched.check(program)
+    keyed = frozenset(r.name for r in program.relations if checks_keys and r.keys and r.stored and not r.static)
     kinds, nullable = program_kinds(program), nullable_columns(program)
     layout_ = layout(program, kinds, nullable)
     triggers = Triggers(program, Lowering.of(program), Shared(layout_, kinds, Limits.of(program, kinds)))
@@ -120,13 +127,14 @@ def native(program: Program, watched: Watched = UNWATCHED) -> Native:
     parts = [
         _head(sum(f.lookups for f in functions), headers),
         *(row_struct(r, rows[r.name]) for r in program.relations),
+        *(key_types(r, rows[r.name]) for r in program.relations if r.name in keyed),
         *(map_types(m) for m in layout_.maps),
         *(order_types(m, order) for m in layout_.maps for order in m.orders.values()),
         *(temporary_types(t) for t in triggers.shared.temporaries),
         *watching.types,
         *(r.rank for r in ranked),
         view_numbers(program),
-        _program(triggers, rows, [*watching.members, *(r.member for r in ranked)], functions),
+        _program(triggers, keyed, [*watching.members, *(r.member for r in ranked)], functions),
         descriptions(program, layout_, rows, keys_of_readers, _signed(program)),
         "}  // namespace viewlet",
         "",
@@ -135,7 +143,7 @@ def native(program: Program, watched: Watched = UNWATCHED) -> Native:
     source = "\n".join(parts)
     if len(source) > MOST_CODE:
         raise Unfit(f"its C++ would be {len(source) >> 10:,} KB, of which at most {MOST_CODE >> 10:,} are compiled")
-    return Native(source, tuple(v.name for v in program.views), tuple(readers), layout_, told)
+    return Native(source, tuple(v.name for v in program.views), tuple(readers), layout_, told, keyed)
 
 
 def _plan(triggers: Triggers) -> None:
@@ -213,7 +221,7 @@ def _function(name: str, given: str, body: Code) -> Code:
     return function(f"void {name}({given})", body)
 
 
-def _program(triggers: Triggers, rows: dict[str, tuple[Field, ...]], more: list[str], functions: list[Code]) -> str:
+def _program(triggers: Triggers, keyed: frozenset[str], more: list[str], functions: list[Code]) -> str:
     members = [
         "static constexpr bool READS_TABLES = false;  // triggers read views only",
         "static constexpr bool FORGETS_TEXTS = true;",
@@ -222,7 +230,7 @@ def _program(triggers: Triggers, rows: dict[str, tuple[Field, ...]], more: list[
     ]
     members += [f"const Text {n} = texts.constant({c_string(s)});" for s, n in triggers.terms.strings.items()]
     members += [line for values, name in triggers.terms.lists.items() for line in list_members(values, name)]
-    members += [f"Table<{row_type(r)}> table_{plain(r)};" for r in rows]
+    members += [f"{_table(r, r.name in keyed)} table_{plain(r.name)};" for r in triggers.program.relations]
     for map_ in triggers.layout.maps:
         name = map_.type_name
         if map_.is_single:
@@ -242,6 +250,12 @@ def _program(triggers: Triggers, rows: dict[str, tuple[Field, ...]], more: list[
     members += more
     text = "\n".join(members) + "\n\n" + "\n\n".join(f.text for f in functions)
     return f"struct Program {{\n{indent(text, '    ')}\n}};\n"
+
+
+def _table(relation: Relation, checks_keys: bool) -> str:
+    row = row_type(relation.name)
+    keys = "".join(f", {key_type(relation.name, number)}" for number, _ in enumerate(relation.keys))
+    return f"KeyedTable<{row}{keys}>" if checks_keys else f"Table<{row}>"
 
 
 def _order_member(map_: MapLayout, order: OrderLayout) -> str:

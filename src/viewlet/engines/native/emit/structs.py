@@ -30,6 +30,24 @@ def row_type(relation: str) -> str:
     return f"{capital(plain(relation))}Row"
 
 
+def key_types(relation: Relation, fields: tuple[Field, ...]) -> str:
+    """Of each key an index of the table, and which rows have a value of it."""
+    at = {column.name: field for column, field in zip(relation.columns, fields, strict=True)}
+    return "".join(_key_type(relation.name, n, [at[c] for c in key]) for n, key in enumerate(relation.keys))
+
+
+def _key_type(relation: str, number: int, fields: list[Field]) -> str:
+    row = row_type(relation)
+    nulls = [f"!is_null(k.{f.name})" for f in fields if f.nullable]
+    whole = f"(const {row}&{' k' if nulls else ''}) {{ return {' && '.join(nulls) or 'true'}; }}"
+    index = _index_struct(key_type(relation, number), row, [f.name for f in fields], False)
+    return f"{index.removesuffix('};')}    static bool is_whole{whole}\n}};\n"
+
+
+def key_type(relation: str, number: int) -> str:
+    return f"{row_type(relation)}Key{number}"
+
+
 def map_types(map_: MapLayout) -> str:
     parts = []
     if not map_.is_single:

@@ -96,14 +96,14 @@ template <class F> void each_text(const RelationInfo& relation, const char* row,
         if (relation.columns[c].cell == Cell::TEXT) use(fetch<Text>(row, relation.columns[c]));
 }
 
-// A row holds its texts while it is in the table. False: it would be there less than no times; nothing was done.
-inline bool change_table(State& state, const Event& event, i64 times) {
+// A row holds its texts while it is in the table.
+inline Change change_table(State& state, const Event& event, i64 times) {
     const RelationInfo& relation = *event.relation;
-    if (!relation.stored) return true;
+    if (!relation.stored) return Change::SAME;
     Change change = relation.change(state.program, event.row, event.hash, times);
     if (change == Change::CAME) each_text(relation, event.row, [&](Text text) { state.texts().hold(text); });
     if (change == Change::WENT) each_text(relation, event.row, [&](Text text) { state.texts().release(text); });
-    return change != Change::MISSING;
+    return change;
 }
 
 inline void undo_tables(State& state, const Event* first, const Event* last) {
@@ -124,18 +124,23 @@ inline void approach(State& state, Event& event) {
     if (event.relation->stored) event.relation->approach(state.program, event.hash);
 }
 
-// The first event that takes out what is not there, the tables then being as before; or the end.
-inline Event* change_tables(State& state) {
+// The first event that the tables refuse, these then being as before; or the end.
+struct Refused {
+    Event* event;
+    Change why;
+};
+inline Refused change_tables(State& state) {
     Event *first = state.batch.begin(), *last = state.batch.end();
     for (Event* event = first; event != last && event != first + ANNOUNCED; ++event) announce(state, *event);
     for (Event* event = first; event != last; ++event) {
         if (u64(last - event) > ANNOUNCED) announce(state, event[ANNOUNCED]);
         if (u64(last - event) > APPROACHED) approach(state, event[APPROACHED]);
-        if (change_table(state, *event, event->times)) continue;
+        Change change = change_table(state, *event, event->times);
+        if (change > Change::TAKEN) continue;
         undo_tables(state, first, event);
-        return event;
+        return {event, change};
     }
-    return last;
+    return {last, Change::SAME};
 }
 
 // -- triggers ---------------------------------------------------------------------------------------------------------
@@ -213,8 +218,9 @@ inline PyObject* fault_report(Faults& faults, i64 number = -1) {
 
 // What became of the batch: all is done, or one event of it could not be, and nothing is.
 struct Outcome {
-    const Event* missing{};  // it takes out what is not there
+    const Event* refused{};  // it takes out what is not there, or a row that is there has its key
     const Event* failed{};   // a view cannot be computed with it: the tables are as before, the views may not be
+    Change why{};            // it was refused
 };
 
 inline bool stores_any() {
@@ -229,25 +235,29 @@ inline void note_came(State& state) {
 
 inline Outcome work(State& state) {
     Batch& batch = state.batch;
-    Event* missing = state.keep_tables && stores_any() ? change_tables(state) : batch.end();
-    if (missing != batch.end()) return {missing, nullptr};
+    if (state.keep_tables && stores_any())
+        if (Refused refused = change_tables(state); refused.event != batch.end())
+            return {refused.event, nullptr, refused.why};
     bool in_turn = must_take_turns(state);
     if (in_turn) undo_tables(state, batch.begin(), batch.end());
     Event* failed = fire_all(state, in_turn);
-    if (failed != batch.end()) return {nullptr, failed};
+    if (failed != batch.end()) return {nullptr, failed, {}};
     if (MODULE.undo) note_came(state);
     ++state.updates;
     return {};
 }
 
-// None; True where there is an infinity or NaN in it; or what went wrong: ("missing", number), ("overflow" | "inexact" |
+// None; True where there is an infinity or NaN in it; or what went wrong: ("missing" | "taken", number), ("overflow" | "inexact" |
 // "wild" | why a function has no value, view, number).
 inline PyObject* report_of(State& state, Outcome outcome) {
     auto number = [&](const Event* event) {
         i64 place = event - state.batch.begin();
         return state.batch.numbers ? state.batch.numbers[place] : place;
     };
-    if (outcome.missing) return tuple_of(PyUnicode_FromString("missing"), PyLong_FromLongLong(number(outcome.missing)));
+    if (outcome.refused) {
+        const char* why = outcome.why == Change::TAKEN ? "taken" : "missing";
+        return tuple_of(PyUnicode_FromString(why), PyLong_FromLongLong(number(outcome.refused)));
+    }
     if (outcome.failed) return fault_report(state.faults(), number(outcome.failed));
     return met_wild ? PyBool_FromLong(true) : none();
 }

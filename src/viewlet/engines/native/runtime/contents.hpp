@@ -55,7 +55,7 @@ inline PyObject* load(PyObject*, Arguments arguments, Py_ssize_t count) {
         if (!row) return nullptr;
         call.state->batch.events.push(Event{to, times, row});
     }
-    Event* missing = change_tables(*call.state);
+    Event* missing = change_tables(*call.state).event;
     if (missing == call.state->batch.end()) return none();
     return tuple_of(PyUnicode_FromString("missing"), PyLong_FromLongLong(missing - call.state->batch.begin()));
 }

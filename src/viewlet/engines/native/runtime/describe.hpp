@@ -8,8 +8,9 @@
 
 namespace viewlet {
 
-// What became of a row's place in its base table.
-enum class Change : u8 { MISSING, SAME, CAME, WENT };
+// What became of a row's place in its base table. MISSING and TAKEN: nothing was done, since the count would be
+// negative, or another row has a key of this one.
+enum class Change : u8 { MISSING, TAKEN, SAME, CAME, WENT };
 
 enum class Access : u8 { FIND, MAKE, SETTLE };  // SETTLE: a value of the entry may have become 0
 
@@ -26,21 +27,29 @@ struct MapShape {
     u64 bytes(void* program) const;
 };
 
+// The keys of a table, by their numbers; that of PRIMARY KEY is 0 where there is one.
+struct KeysInfo {
+    u32 count;
+    const void* (*holder)(void* program, u32 key, const void* row);  // nullptr: no row has the same value
+    bool (*same)(u32 key, const void* row, const void* other);
+    void (*check)(void* program, bool on);
+};
+
 struct RelationInfo {
     const char* name;
     const Column* columns;
     u32 width;
     u32 row_size;
     const MapShape* table;
-    // MISSING: the count would be negative; nothing done
     Change (*change)(void* program, const void* row, u32 hash, i64 times);
     u32 (*announce)(void* program, const void* row);  // its hash; its place in the table is needed soon
     void (*approach)(void* program, u32 hash);        // and very soon: the place has arrived, the entry has not
     void (*fire)(void* program, bool insert, const void* row);  // nullptr: static, no triggers
     // what its trigger will look up is needed soon; `close`: very soon, as above. nullptr: nobody knows
     void (*foresee)(void* program, const void* row, bool close);
-    bool stored{true};  // its rows are in the table; else deletes are trusted
-    u32 texts{};        // columns up to the last one that has texts
+    bool stored{true};       // its rows are in the table; else deletes are trusted
+    u32 texts{};             // columns up to the last one that has texts
+    const KeysInfo* keys{};  // nullptr: any rows may be there
 
     i64 count(void* program, const void* row) const {
         void* values = table->access(program, row, Access::FIND);
@@ -246,6 +255,8 @@ template <class P, auto table> Change change_row(void* program, const void* row,
     auto& map = static_cast<P*>(program)->*table;
     auto& key = *static_cast<const key_type<table>*>(row);
     if (times == 0) return Change::SAME;
+    if constexpr (requires { map.is_taken(key, times); })
+        if (times > 0 && map.is_taken(key, times)) return Change::TAKEN;
     auto* entry = map.reach(key, hash, times > 0);
     i64 before = entry ? entry->values.times : 0, after;
     if (__builtin_add_overflow(before, times, &after) || after < 0) return Change::MISSING;
@@ -284,6 +295,20 @@ template <class P, auto table, auto foresee> void foresee_row(void* program, con
     (static_cast<P*>(program)->*foresee)(*static_cast<const key_type<table>*>(row), close);
 }
 
+template <class P, auto table> constexpr KeysInfo keys_of() {
+    using Map = member_type<table>;
+    using Row = typename Map::Key;
+    return {Map::KEYS,
+            [](void* program, u32 key, const void* row) -> const void* {
+                return (static_cast<P*>(program)->*table).holder(key, *static_cast<const Row*>(row));
+            },
+            [](u32 key, const void* row, const void* other) {
+                return Map::agree(key, *static_cast<const Row*>(row), *static_cast<const Row*>(other));
+            },
+            [](void* program, bool on) { (static_cast<P*>(program)->*table).checks = on; }};
+}
+template <class P, auto table> inline constexpr KeysInfo KEYS_OF = keys_of<P, table>();
+
 template <class P, auto table, u32 N>
 constexpr RelationInfo static_table(const char* name, const Column (&columns)[N]) {
     constexpr u32 size = sizeof(key_type<table>);
@@ -299,6 +324,7 @@ constexpr RelationInfo static_table(const char* name, const Column (&columns)[N]
                       nullptr};
     for (u32 c = 0; c < N; ++c)
         if (columns[c].cell == Cell::TEXT) info.texts = c + 1;
+    if constexpr (requires { member_type<table>::KEYS; }) info.keys = &KEYS_OF<P, table>;
     return info;
 }
 

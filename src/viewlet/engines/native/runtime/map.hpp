@@ -369,4 +369,34 @@ struct Times {  // how often a row is in a table
 template <class Row, class... Indexes>
 using Table = Map<Row, Times, Indexes...>;
 
+// A table in which at most one row has each value of a key. A key is an index, and `is_whole` says of a row whether it
+// has a value of it: one with a NULL is equal to no other.
+template <class Row, class... Keys>
+struct KeyedTable : Table<Row, Keys...> {
+    static constexpr u32 KEYS = sizeof...(Keys);
+    bool checks{true};  // not while rows come in another order than they did
+
+    // The row that has the same value of a key, by the number of the key.
+    const Row* holder(u32 key, const Row& row) {
+        const Row* found = nullptr;
+        u32 number = 0;
+        ((number++ == key ? void(found = holder_by<Keys>(row)) : void()), ...);
+        return found;
+    }
+    static bool agree(u32 key, const Row& row, const Row& other) {
+        u32 number = 0;
+        return ((number++ == key && Keys::same(row, other)) || ...);
+    }
+    bool is_taken(const Row& row, i64 times) {
+        return checks && ((Keys::is_whole(row) && (times > 1 || this->template first<Keys>(row))) || ...);
+    }
+
+private:
+    template <class Key>
+    const Row* holder_by(const Row& row) {
+        auto* entry = Key::is_whole(row) ? this->template first<Key>(row) : nullptr;
+        return entry ? &entry->key : nullptr;
+    }
+};
+
 }  // namespace viewlet

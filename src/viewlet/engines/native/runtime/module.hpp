@@ -5,6 +5,7 @@
 #include "snapshot.hpp"
 #include "stored.hpp"
 #include "straight.hpp"
+#include "upserts.hpp"
 
 namespace viewlet {
 
@@ -84,6 +85,9 @@ inline PyMethodDef METHODS[] = {
     {"arrow_rows", arrow_rows, METH_FASTCALL, nullptr},
     {"arrow_events", arrow_events, METH_FASTCALL, nullptr},
     {"divide", divide, METH_FASTCALL, nullptr},
+    {"upsert", upsert, METH_FASTCALL, nullptr},
+    {"check_keys", check_keys, METH_FASTCALL, nullptr},
+    {"holder", holder, METH_FASTCALL, nullptr},
     {"updates", updates, METH_FASTCALL, nullptr},
     {"came", came, METH_FASTCALL, nullptr},
     {"count", count_rows, METH_FASTCALL, nullptr},

@@ -82,7 +82,8 @@ struct Straight {
     }
 };
 
-inline bool is_missing(PyObject* report) { return PyTuple_Size(report) == 2; }
+// The table has no such row, or one with the same key.
+inline bool is_refused(PyObject* report) { return PyTuple_Size(report) == 2; }
 
 // straight(...)(row)
 inline PyObject* go_straight(PyObject* parts, PyObject* row) {
@@ -103,7 +104,7 @@ inline PyObject* go_straight(PyObject* parts, PyObject* row) {
             if (!report) return nullptr;
         }
     }
-    if (!report || (is_exactly(report.object, PyTuple_Type) && is_missing(report.object))) return way.otherwise(row);
+    if (!report || (is_exactly(report.object, PyTuple_Type) && is_refused(report.object))) return way.otherwise(row);
     return is_none(report.object) && !route.is_heard() ? report.give() : way.heed(report.object, row);
 }
 
