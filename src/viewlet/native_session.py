@@ -55,14 +55,9 @@ class NativeSession(Session):
         self._point: Point | None = None  # before the update
         self._teller: Teller | None = None
         plain = (r.name for r in relations if not r.static and not r.derived and not r.is_hidden)
-        keyed = {name for name in self.engine.keyed if name not in self._elements}
-        self.keys.find([relation for relation in relations if relation.name in keyed], self.engine.holder)
-        checked = {r.name for r in relations if r.name in self.keys and r.name not in keyed}
-        handled = {*self._elements, *checked, *(r.name for r in relations if r.name in self._defaults)}
+        self.keys.find([r for r in relations if r.name in self.engine.keyed], self.engine.holder)
+        handled = {*self._elements, *(r.name for r in relations if r.name in self._defaults)}
         self._streams = frozenset(name for name in plain if name not in handled)
-        self._keyed = frozenset(keyed)  # the program checks their keys
-        streams = {r.name for r in relations if not r.static}
-        self._checked_here = frozenset(checked & streams)  # keys are checked here
 
     def change(self, name: str, data: Any, times: int) -> None:
         data = self._widened(name, data)
@@ -76,9 +71,7 @@ class NativeSession(Session):
         return self.doors[name].widened(data) if name in self.doors else data
 
     def _change(self, name: str, data: Any, times: int) -> None:
-        if name in self._checked_here and type(data) is tuple and self._change_one_checked(name, data, times):
-            return
-        if self.relation(name).static or name in self._checked_here or name in self._elements:
+        if self.relation(name).static or name in self._elements:
             self._change_checked(name, data, times)
         elif is_one_row(data, self.relations[name]):
             self._change_one(name, data, times)
@@ -148,7 +141,7 @@ class NativeSession(Session):
             self.engine.recover(error)
 
     def upsert(self, name: str, data: Any) -> None:
-        if name not in self._keyed or not self.relations[name].key:
+        if name not in self.engine.keyed or name in self._elements or not self.relations[name].key:
             return super().upsert(name, data)
         given = self._widened(name, data)
         rows = arrow.batch(given, name) if arrow.is_arrow(given) else rows_of(given, self.relations[name])
@@ -173,20 +166,6 @@ class NativeSession(Session):
 
         return bool(self._do(change, undo, lambda log: log.replaced(relation, *shown[0])))
 
-    def _change_one_checked(self, name: str, data: tuple[Any, ...], times: int) -> bool:
-        """A single row of plain values where nobody listens; False for all others."""
-        row = None if self._subscriptions.anybody else self._encoders[name](data)
-        if row is None:
-            return False
-        self.keys.check([(name, row, times)], lambda number: data)
-        try:
-            self._change_one(name, data, times)
-        except BaseException:
-            self.keys.forget()
-            raise
-        self.keys.commit()
-        return True
-
     def _change_batch(self, name: str, data: Any, times: int) -> bool:
         """False where the batch has columns that only Python can read."""
         state, batch = self.engine.state, arrow.batch(data, name)
@@ -199,7 +178,7 @@ class NativeSession(Session):
         )
 
     def apply(self, events: Any) -> None:
-        if self._checked_here or self._elements:
+        if self._elements:
             super().apply(events)
             return None
         given = events if isinstance(events, (list, tuple)) or arrow.is_arrow(events) else self._listed(events)
