@@ -91,7 +91,8 @@ class Endured:
     def start(self, driver: Driver | None = None) -> None:
         """The query, and the sinks that do not run."""
         options = {"checkpoint": self.checkpoint, "trigger": None, "retain": self.retain}
-        chosen = {"cells": self.choice.cells, "strategy": self.choice.strategy}
+        encrypted = self.starts % 2 == 1  # every other start
+        chosen = {"cells": self.choice.cells, "strategy": self.choice.strategy, "encrypted": encrypted}
         case = replace(self.streams.case, views=self.choice.views, selects=self.choice.selects)
         driver = driver or self.driver
         self.starts += 1

@@ -7,10 +7,14 @@ from pathlib import Path
 import pytest
 
 from tests.engines.test_conformance import paper_case
+from tests.faults.feed import bids_streams, check, give
+from tests.faults.job import Job
 from tests.oracle.oracle import difference
 from tests.spark import drive
 from tests.spark.drive import Driver
 from tests.spark.harness import write_streams
+from viewlet.spark.process.protocol import UnreachableError, ask
+from viewlet.spark.process.secret import Secret
 
 pytestmark = pytest.mark.xdist_group("cluster")
 
@@ -40,3 +44,22 @@ def test_a_paper_query_equals_the_referee_after_every_micro_batch(
     *_, last = streams.answers()
     assert difference(driver.call(drive.rows, name)[name], last[name]) is None
     driver.call(drive.stop, name)
+
+
+@pytest.mark.parametrize("asked", [None, False], ids=["as Spark is", "not"])
+def test_cells_of_an_encrypted_spark_are_encrypted_unless_one_says_no(
+    driver: Driver, tmp_path: Path, asked: bool | None
+) -> None:
+    """Who knows the token and speaks in plain text is not heard, nor by the keepers."""
+    job = Job(bids_streams(tmp_path / "in", 3), tmp_path / "checkpoint")
+    give(job.streams, range(3))
+    driver.call(drive.start, "bids", job.streams, checkpoint=job.checkpoint, cells=job.cells, encrypted=asked)
+    driver.call(drive.finish, "bids")
+    secret = driver.call(drive.secret, "bids")
+    assert bool(secret.pem) is (asked is None)
+    for address in job.newest.addresses.values():
+        with pytest.raises(UnreachableError) as answer:
+            ask(address, Secret(secret.token), {"do": "leave", "cell": "no cell"})
+        assert ("has the port now" in str(answer.value)) is (asked is False), "the answer to what it does not know"
+    check(job.streams, job.checkpoint, driver.call(drive.rows, "bids"))
+    driver.call(drive.stop, "bids")

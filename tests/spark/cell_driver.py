@@ -52,9 +52,9 @@ class Place:
         return Path(self.store.uri)
 
 
-def place_at(uri: str, *, idle: float = 600.0, views: Sequence[str] = ()) -> Place:
+def place_at(uri: str, *, idle: float = 600.0, views: Sequence[str] = (), pem: str = "") -> Place:
     store, program = Store.of(uri), viewlet.compile(SCRIPT)
-    return Place(store, new_run(store, LOOPBACK, idle), publish(store, program, VIEWS, views), program)
+    return Place(store, new_run(store, LOOPBACK, idle, pem=pem), publish(store, program, VIEWS, views), program)
 
 
 numbers = itertools.count()

@@ -111,11 +111,21 @@ class Cluster:
         """Of a driver: one executor with one core on each worker; several drivers find room."""
         return {
             "spark.master": self.master,
+            **_encrypted(self.mark),
             "spark.cores.max": str(len(HOSTS)),
             "spark.executor.cores": "1",
             "spark.executor.memory": "512m",
             "spark.sql.shuffle.partitions": str(len(HOSTS)),
         }
+
+
+def _encrypted(secret: str) -> dict[str, str]:
+    """Spark's processes, and so the cells, trust no network."""
+    return {
+        "spark.authenticate": "true",
+        "spark.authenticate.secret": secret,
+        "spark.network.crypto.enabled": "true",
+    }
 
 
 @contextmanager
@@ -145,6 +155,7 @@ def _launch(mark: str, folder: Path, kind: str, name: str, *options: str) -> sub
     environment = {
         **marked_environment(mark),
         "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": " ".join(f"-D{name}={value}" for name, value in _encrypted(mark).items()),
         "SPARK_LOCAL_DIRS": str(folder / "local"),
     }
     command = [SPARK_CLASS, f"org.apache.spark.deploy.{kind}", "--port", "0", "--webui-port", "0", *options]

@@ -29,6 +29,7 @@ from tests.spark.cluster import end_marked, marked_environment, until
 from tests.spark.harness import Streams, shown
 from viewlet.spark import Views
 from viewlet.spark.driver.runner import Runner
+from viewlet.spark.process.secret import Secret
 
 A = TypeVar("A")
 SERVE = "import sys; from tests.spark.drive import serve; serve(sys.stdin.buffer)"
@@ -179,6 +180,10 @@ def stop(drive: Drive, name: str) -> None:
 def rows(drive: Drive, name: str) -> dict[str, list[Row]]:
     """All views as of the last commit."""
     return {view: shown(frame) for view, frame in drive.running[name].at().items()}
+
+
+def secret(drive: Drive, name: str) -> Secret:
+    return drive.running[name]._runner.works.run.secret
 
 
 def progress(drive: Drive, name: str) -> list[dict[str, Any]]:

@@ -32,7 +32,10 @@ from viewlet.spark.process import nursery, server
 from viewlet.spark.process.client import stop
 from viewlet.spark.process.process import NOTE, Process, Settings, _look, directory_for, owner, sweep
 from viewlet.spark.process.protocol import PROOF_SECONDS, Message, UnreachableError, ask
+from viewlet.spark.process.secret import Secret
 from viewlet.spark.process.server import Listener, Reply
+
+SECRET = Secret("token")
 
 
 @pytest.fixture(scope="module")
@@ -80,13 +83,13 @@ def test_who_does_not_know_the_token_is_not_heard(driver: Driver) -> None:
         stranger.sendall(bytes(64))
         assert stranger.recv(1) == b""
     with pytest.raises(UnreachableError):
-        ask(address, "another token", {"do": "stop"})
+        ask(address, Secret("another token"), {"do": "stop"})
     assert driver.go_on().pid == answer.pid
 
 
 def test_a_client_that_falls_silent_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "PROOF_SECONDS", 0.05)
-    listener, heard = Listener(LOOPBACK, "token"), list[str]()
+    listener, heard = Listener(LOOPBACK, SECRET), list[str]()
 
     def answer(message: Message) -> Reply:
         heard.append(message.header["do"])
@@ -95,7 +98,7 @@ def test_a_client_that_falls_silent_is_not_waited_for(monkeypatch: pytest.Monkey
     with socket.create_connection((listener.address.host, listener.address.port)) as silent:
         serving = threading.Thread(target=listener.serve, args=(answer, lambda: not heard))
         serving.start()
-        assert bytes(ask(listener.address, "token", {"do": "greet"}).buffers[0]) == b"bytes"
+        assert bytes(ask(listener.address, SECRET, {"do": "greet"}).buffers[0]) == b"bytes"
         serving.join()
         assert len(silent.recv(64)) == 32, "asked for proof, and left alone"
     listener.close()
@@ -117,10 +120,10 @@ def test_strangers_at_the_port_delay_nobody(driver: Driver) -> None:
 def test_a_range_of_ports_is_kept_to() -> None:
     with socket.create_server((LOOPBACK, 0)) as probe:
         port = probe.getsockname()[1]
-    only = Listener(LOOPBACK, "token", (port, port))
+    only = Listener(LOOPBACK, SECRET, (port, port))
     assert only.address.port == port
     with pytest.raises(Error, match=f"no port from {port} to {port} is free at {LOOPBACK}"):
-        Listener(LOOPBACK, "token", (port, port))
+        Listener(LOOPBACK, SECRET, (port, port))
     only.close()
     for wrong in ((5, 4), (0, 9), (1, 2**16), (1,), [1, 2], 80, (1.0, 2)):
         with pytest.raises(Error, match="is no range: give the first and the last"):
@@ -209,7 +212,7 @@ def test_one_nursery_has_keepers_of_many_runs_and_tells_why_one_cannot_be(tmp_pa
     assert len(seen) == 1
     with socket.create_server((LOOPBACK, 0)) as taken:
         ports = (taken.getsockname()[1],) * 2
-        settings = Settings(str(directory), "token", LOOPBACK, str(tmp_path), 1.0, of.pid, of.started, ports)
+        settings = Settings(str(directory), SECRET, LOOPBACK, str(tmp_path), 1.0, of.pid, of.started, ports)
         with pytest.raises(Error, match=r"^the keeper of cells does not start: no port from"):
             nursery.born(settings, of)
 

@@ -34,6 +34,7 @@ from viewlet.spark.driver.arguments import (
 )
 from viewlet.spark.driver.cluster import last_committed, on_cluster, stop_cells
 from viewlet.spark.driver.cores import context_of, cores, default_cells, is_local
+from viewlet.spark.driver.encryption import check_encrypted, run_pem
 from viewlet.spark.driver.loading import Loading, nothing
 from viewlet.spark.driver.offsets import forget_first_try, restore_offsets
 from viewlet.spark.driver.reach import check_reach
@@ -54,6 +55,7 @@ from viewlet.spark.pipeline import (
 )
 from viewlet.spark.process.client import new_run
 from viewlet.spark.process.process import LOOPBACK
+from viewlet.spark.process.ticket import Run
 
 MOMENT = 0.05  # seconds
 
@@ -72,6 +74,7 @@ def maintain(
     retain: int = RETAINED_BATCHES,
     name: str | None = None,
     ports: tuple[int, int] | None = None,
+    encrypted: bool | None = None,
     dead_letters: bool = False,
     every_column: bool | None = None,
     expire: Mapping[str, tuple[str, timedelta]] | None = None,
@@ -93,6 +96,8 @@ def maintain(
     Spark's own: ``"5 seconds"`` looks for rows that often, ``{"availableNow": True}`` takes what is there and ends.
     ``retain`` says for how many batches old state and changes are kept. ``name`` is the query's name in Spark.
     ``ports`` are the first and the last that cells may listen at, where a firewall is between executors.
+    ``encrypted`` says whether rows are encrypted on their way to cells and between them. The default is to do as Spark
+    does, in its settings, between its own processes; in a local session they are not.
     With ``dead_letters``, a row of a stream that is bad by itself (NULL in NOT NULL, a number too large for its column,
     an ``op`` that is none) is put into ``views.dead_letters`` and counted in ``progress``, rather than stop the query.
     So is a delete of what is not there.
@@ -114,6 +119,7 @@ def maintain(
         "retain": retain,
         "name": name,
         "ports": ports,
+        "encrypted": encrypted,
         "dead_letters": dead_letters,
         "every_column": every_column,
         "expire": expire,
@@ -128,9 +134,11 @@ def maintain(
     streams = checked_streams(pipeline, sources, history or {})
     check_trigger(spark, trigger)
     check_ports(ports)
+    check_encrypted(encrypted)
     artefacts = on_cluster(spark, partial(_prepared, place, cut, _running(spark)))
     slots = _slots(pipeline)
-    works_ = _works(spark, pipeline, place, slots, artefacts, ports)
+    run = new_run(Store.of(place), _host(spark), ports=ports, pem=run_pem(spark, encrypted))
+    works_ = _works(spark, pipeline, run, slots, artefacts)
     works_ = replace(works_, absent=absent(pipeline)) if dead_letters else works_
     works_ = replace(works_, expiries=expiries(pipeline, checked_expiries(expire)))
     runner = Runner(works_, place, retain, _is_planned(spark, pipeline), place, standing.text if standing else "")
@@ -168,18 +176,15 @@ def _await_change(spark: SparkSession, runner: Runner, query: StreamingQuery) ->
         time.sleep(MOMENT)
 
 
-def _works(
-    spark: SparkSession,
-    pipeline: Pipeline,
-    place: str,
-    slots: Slots,
-    artefacts: Artefacts,
-    ports: tuple[int, int] | None,
-) -> Works:
-    """Where Spark is all on this machine, cells listen for nobody else, and more tasks than cores only cost time."""
-    local = is_local(spark)
-    run = new_run(Store.of(place), LOOPBACK if local else "", ports=ports)
-    return works(pipeline, run, cores(spark) if local else pipeline.grid.cells, slots.names, artefacts)
+def _host(spark: SparkSession) -> str:
+    """Where Spark is all on this machine, cells listen for nobody else."""
+    return LOOPBACK if is_local(spark) else ""
+
+
+def _works(spark: SparkSession, pipeline: Pipeline, run: Run, slots: Slots, artefacts: Artefacts) -> Works:
+    """Where Spark is all on this machine, more tasks than cores only cost time."""
+    tasks = cores(spark) if is_local(spark) else pipeline.grid.cells
+    return works(pipeline, run, tasks, slots.names, artefacts)
 
 
 def _is_planned(spark: SparkSession, pipeline: Pipeline) -> bool:

@@ -63,7 +63,7 @@ def apply(ticket: Ticket, rows: Iterable[Rows]) -> Answer:
 def hold(ticket: Ticket, name: str, rows: Iterable[Rows]) -> None:
     """Leave some rows of a batch with its cell, which does nothing with them until :func:`apply_held`."""
     header = {"do": "hold", "cell": ticket.cell, "batch": ticket.batch, "name": name}
-    ask(_known(ticket), ticket.run.token, header, [_packed(ticket, rows)])
+    ask(_known(ticket), ticket.run.secret, header, [_packed(ticket, rows)])
 
 
 def apply_held(ticket: Ticket, names: Sequence[str]) -> Answer:
@@ -74,10 +74,10 @@ def apply_held(ticket: Ticket, names: Sequence[str]) -> Answer:
 def _applied(ticket: Ticket, address: Address, header: Json, buffers: list[bytes]) -> Answer:
     """A cell that is at another version is asked again, and told how to get to this one."""
     try:
-        return _answer(ask(address, ticket.run.token, header, buffers))
+        return _answer(ask(address, ticket.run.secret, header, buffers))
     except BehindError:
         told = {**header, **_request(ticket, ticket.chain())}
-        return _answer(ask(address, ticket.run.token, told, buffers))
+        return _answer(ask(address, ticket.run.secret, told, buffers))
 
 
 def _known(ticket: Ticket) -> Address:
@@ -120,7 +120,7 @@ def stop(run: Run, addresses: Iterable[Address]) -> None:
     """End the cells at these addresses, and with the last of them their keepers."""
     for address in addresses:
         with suppress(UnreachableError):
-            ask(address, run.token, {"do": "stop"})
+            ask(address, run.secret, {"do": "stop"})
 
 
 # -- this executor's keeper --------------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ def open_here(ticket: Ticket) -> Address:
     header = {"do": "open", "cell": ticket.cell, "artefact": artefact}
 
     def opened(keeper: Address) -> Address:
-        return Address.from_json(ask(keeper, run.token, header, buffers).header["address"])
+        return Address.from_json(ask(keeper, run.secret, header, buffers).header["address"])
 
     with locked(directory):
         note = directory / NOTE
@@ -150,7 +150,7 @@ def open_here(ticket: Ticket) -> Address:
 
 def _start(run: Run, of: Process, directory: Path) -> Address:
     """In a local session one run follows another, so that a nursery pays."""
-    settings = Settings(str(directory), run.token, run.host, run.store, run.idle, of.pid, of.started, run.ports)
+    settings = Settings(str(directory), run.secret, run.host, run.store, run.idle, of.pid, of.started, run.ports)
     if run.host == LOOPBACK and (address := born(settings, of)) is not None:
         return address
     return Address.from_json(json.loads(started("viewlet.spark.process.keeper", asdict(settings))))

@@ -38,7 +38,7 @@ class Keeper:
         self._owner = Process(settings.owner_pid, settings.owner_started)
         self._directory = Path(settings.directory)
         self._host = settings.host or own_host()
-        self._listener = Listener(self._host, settings.token, settings.ports)
+        self._listener = Listener(self._host, settings.secret, settings.ports)
         self._cells: dict[str, tuple[int, Address]] = {}
         self._programs: dict[str, Callable[[], Cell]] = {}
         self._asked = time.monotonic()
@@ -85,7 +85,7 @@ class Keeper:
         if name in self._cells:
             return Reply({"address": self._cells[name][1].to_json()})
         fresh = self._program(message)
-        listener = Listener(self._host, self._settings.token, self._settings.ports)
+        listener = Listener(self._host, self._settings.secret, self._settings.ports)
         return Reply({"address": listener.address.to_json()}, (), lambda: self._fork(name, fresh, listener))
 
     def _program(self, message: Message) -> Callable[[], Cell]:
@@ -114,7 +114,7 @@ class Keeper:
 
 def main() -> None:
     """Become a process of its own, which no worker waits for, and say where it is to be found."""
-    settings = Settings(**json.load(sys.stdin))
+    settings = Settings.from_json(json.load(sys.stdin))
     if os.fork():
         os._exit(0)
     prepare()

@@ -123,7 +123,7 @@ def _keep(connection: socket.socket) -> None:
         variables, settings = json.loads(_whole(connection))
         os.environ.clear()
         os.environ.update(variables)
-        keep(Settings(**settings), tell_where)
+        keep(Settings.from_json(settings), tell_where)
     except BaseException as error:
         with suppress(OSError):
             tell({"error": str(error)})

@@ -13,8 +13,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from viewlet.errors import Error
+from viewlet.spark.process.secret import Secret
 
 PRIVATE = 0o700
 LOOPBACK = "127.0.0.1"  # where cells listen if all of Spark is on this machine
@@ -88,13 +90,17 @@ class Settings:
     """What a keeper is told through its standard input: command lines can be read by other users."""
 
     directory: str
-    token: str
+    secret: Secret
     host: str
     store: str
     idle: float
     owner_pid: int
     owner_started: str
     ports: tuple[int, int] | None = None  # the first and the last that may be listened at
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Settings:
+        return Settings(**{**data, "secret": Secret(**data["secret"])})
 
 
 def directory_for(run: str, of: Process) -> Path:

@@ -2,6 +2,7 @@
 
 The token itself is never sent. Each side sends a random challenge and answers the other's with its HMAC, so neither
 a stranger at a cell's port nor a stranger behind a port that a cell has left learns anything or is told anything.
+Where the run's connections are encrypted, TLS begins after the proof: a stranger costs a cell no handshake.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import pyarrow as pa
 
 from viewlet.durable.chain import Address, Json
 from viewlet.errors import CorruptError, DataError, Error, OutOfRangeError
+from viewlet.spark.process.secret import Secret
 
 CHALLENGE = 32  # bytes, as many as the answers have
 LONGEST_HEADER = 1 << 30
@@ -108,16 +110,17 @@ def _proof(token: str, side: bytes, challenge: Any) -> bytes:
 # -- a client's side ---------------------------------------------------------------------------------------------------
 
 
-def ask(address: Address, token: str, header: Json, buffers: Sequence[Any] = ()) -> Message:
+def ask(address: Address, secret: Secret, header: Json, buffers: Sequence[Any] = ()) -> Message:
     """One request and its answer. The answer takes as long as it takes; a peer that is gone is noticed."""
     try:
         with socket.create_connection((address.host, address.port), CONNECT_SECONDS) as connection:
             connection.settimeout(BUSY_SECONDS)
             _keep_alive(connection)
-            prove_client(connection, token)
-            connection.settimeout(None)
-            send(connection, header, buffers)
-            answer = receive(connection)
+            prove_client(connection, secret.token)
+            with secret.sealed(connection, is_server=False) as sealed:
+                sealed.settimeout(None)
+                send(sealed, header, buffers)
+                answer = receive(sealed)
     except (OSError, ValueError) as error:
         raise UnreachableError(f"{address.host}:{address.port}: {error}") from error
     if "error" in answer.header:

@@ -32,6 +32,7 @@ from viewlet.spark.process.protocol import (
     send,
     server_proof,
 )
+from viewlet.spark.process.secret import Secret
 
 TICK = 0.5  # seconds between two looks at whether to go on
 WAITING = 1024  # clients that may wait until this process looks at them
@@ -62,8 +63,8 @@ class _Stranger:
 class Listener:
     """A port that takes connections from clients that prove the token."""
 
-    def __init__(self, host: str, token: str, ports: Ports | None = None) -> None:
-        self._token = token
+    def __init__(self, host: str, secret: Secret, ports: Ports | None = None) -> None:
+        self._secret = secret
         self._socket = _bound(host, ports)
         self._socket.setblocking(False)
         self._selector = selectors.PollSelector()  # others are shared with a process that is forked
@@ -95,15 +96,20 @@ class Listener:
         try:
             connection.settimeout(STALLED_SECONDS)
             connection.sendall(proof)
-            message = receive(connection)
-        except (OSError, ValueError, UnreachableError):
+            sealed = self._secret.sealed(connection, is_server=True)
+        except OSError:
             return None
-        reply = _answered(answer, message)
-        try:
-            send(connection, reply.header, reply.buffers)
-        except OSError as error:
-            say(f"the client went before its answer: {error}")
-        return reply.after
+        with sealed:
+            try:
+                message = receive(sealed)
+            except (OSError, ValueError, UnreachableError):
+                return None
+            reply = _answered(answer, message)
+            try:
+                send(sealed, reply.header, reply.buffers)
+            except OSError as error:
+                say(f"the client went before its answer: {error}")
+            return reply.after
 
     # -- clients that prove themselves --------------------------------------------------------------------------------
 
@@ -144,7 +150,7 @@ class Listener:
             self._judge(stranger)
 
     def _judge(self, stranger: _Stranger) -> None:
-        proof = server_proof(self._token, stranger.asked, stranger.said)
+        proof = server_proof(self._secret.token, stranger.asked, stranger.said)
         if proof is None:
             self._turn_away(stranger)
             return

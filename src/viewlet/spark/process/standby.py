@@ -60,10 +60,10 @@ def _is_late(told: str) -> bool:
 
 def _prepare(ticket: Ticket, since: int, note: Path) -> None:
     header = {"do": "prepare", "cell": ticket.cell, "since": since, "chain": ticket.chain().to_json()}
-    ask(open_here(ticket), ticket.run.token, {**header, "note": str(note)})
+    ask(open_here(ticket), ticket.run.secret, {**header, "note": str(note)})
 
 
 def leave(run: Run, cell: str, address: Address) -> None:
     """End the process that a cell was before it moved; another cell that has its port by now goes on."""
     with suppress(UnreachableError):
-        ask(address, run.token, {"do": "leave", "cell": cell})
+        ask(address, run.secret, {"do": "leave", "cell": cell})

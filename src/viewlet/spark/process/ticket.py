@@ -9,6 +9,7 @@ from typing import Any
 
 from viewlet.durable.chain import Address, Chain, File, Json, Log, Snapshot, Version
 from viewlet.durable.store import Store
+from viewlet.spark.process.secret import Secret
 
 IDLE_SECONDS = 600.0
 
@@ -35,21 +36,23 @@ class Artefact:
 
 @dataclass(frozen=True)
 class Run:
-    """One start of a query. Callers that know the token use its cells; ``host`` "" binds an executor's own address.
+    """One start of a query. Callers that know the secret use its cells; ``host`` "" binds an executor's own address.
 
     ``ports`` are the first and the last that cells may listen at; None: any.
     """
 
     store: str
     id: str
-    token: str = field(repr=False)
+    secret: Secret
     host: str = ""
     idle: float = IDLE_SECONDS
     ports: tuple[int, int] | None = None
 
 
-def new_run(store: Store, host: str = "", idle: float = IDLE_SECONDS, ports: tuple[int, int] | None = None) -> Run:
-    return Run(store.uri, secrets.token_hex(8), secrets.token_hex(32), host, idle, ports)
+def new_run(
+    store: Store, host: str = "", idle: float = IDLE_SECONDS, ports: tuple[int, int] | None = None, pem: str = ""
+) -> Run:
+    return Run(store.uri, secrets.token_hex(8), Secret(secrets.token_hex(32), pem), host, idle, ports)
 
 
 @dataclass(frozen=True)
