@@ -30,6 +30,13 @@ struct TreeCheck {
         if (alone) CHECK(taken == check.nodes);
     }
 
+    // Adds so much to the last sum that the root knows: the tree is wrong then.
+    template <u32 lane, class Tree>
+    static void spoil(Tree& tree, i64 by) {
+        Node* root = tree.shape.root;
+        Tree::template sums<lane>(root)[root->used - 1] += by;
+    }
+
     template <class Key>
     bool in_order(Key a, u32 a_id, Key b, u32 b_id) const {
         return precedes(texts, a, b) || (same(a, b) && a_id < b_id);

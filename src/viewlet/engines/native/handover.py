@@ -105,4 +105,5 @@ def _shape(of: Described, layout: MapLayout) -> Meaning:
 
 
 def _lanes(order: OrderLayout, places: Mapping[str, int]) -> Meaning:
-    return tuple((places[lane], tuple(sorted(running))) for lane, running in order.lanes.items())
+    lanes = tuple((places[lane], tuple(sorted(running))) for lane, running in order.lanes.items())
+    return lanes, tuple(order.answers)

@@ -43,11 +43,20 @@ class Member:
     counted_by: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a tree remembers: sums over a range, or (``after`` is not None) where a test of a running sum changes."""
+
+    lanes: tuple[int, ...]
+    after: bool | None = None
+
+
 @dataclass
 class OrderLayout:
     """The entries of a map by the column at ``key_at``, in a tree for each slice with the same columns at ``slice_at``.
 
-    ``lanes``: the members that the trees add up, each with the running sums that are asked for.
+    ``lanes``: the members that the trees add up, each with the running sums that are asked for. ``answers``: what each
+    tree remembers.
     """
 
     name: str
@@ -55,6 +64,7 @@ class OrderLayout:
     slice_at: Positions
     key_at: int
     lanes: dict[str, set[str]] = field(default_factory=dict)
+    answers: list[Answer] = field(default_factory=list)
     slice_indexes: list[Positions] = field(default_factory=list)  # positions in the slice
     finite_keys: bool = False  # some read of it is no range where keys are infinite or NaN
 
@@ -64,6 +74,13 @@ class OrderLayout:
         if running is not None:
             sums.add(running)
         return list(self.lanes).index(member.name)
+
+    def remember(self, *lanes: int, after: bool | None = None) -> int:
+        """The number of an answer that each tree keeps, made if need be."""
+        answer = Answer(lanes, after)
+        if answer not in self.answers:
+            self.answers.append(answer)
+        return self.answers.index(answer)
 
     def slice_index(self, positions: Positions) -> str:
         """The index for the slices with values at some of their columns, made if need be."""

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from viewlet.algebra.query import Compare, View
-from viewlet.algebra.terms import Term, Var
+from viewlet.algebra.terms import Term, Var, free
 from viewlet.engines.native.emit.context import Body, Context
 from viewlet.engines.native.emit.keys import column
 from viewlet.engines.native.emit.layout import Field, MapLayout, Member, OrderLayout
@@ -20,6 +20,8 @@ from viewlet.engines.native.emit.values import Cpp, Scope, tree_key, type_of
 from viewlet.loops.names import renamed, renamed_order
 from viewlet.loops.steps import Block, Cut, EachSlice, Extremum, InRun, Loop, Order, RangeSum, Runs, Step
 from viewlet.program.kinds import key_kind
+
+REMEMBERED = ("double", "i64")  # the keys of trees that remember what they were asked
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,11 @@ class Read:
     @property
     def by(self) -> Field:
         return self.map_.key[self.order.key_at]
+
+    @property
+    def slice(self) -> frozenset[str]:
+        """The names of what the tree is found by."""
+        return frozenset(self.source.outputs[i] for i in self.order.slice_at)
 
 
 @dataclass(frozen=True)
@@ -82,9 +89,11 @@ class OrderedReads:
         wanted, into = ", ".join(map(str, totals)), ", ".join(t.text for t in totals.values())
         with self.given(tree):
             for bounds in self.bounds(first.order, read, scope):
+                sum_ = f"sum{'_both' if len(bounds) > 2 else ''}<{wanted}>"
+                if len(bounds) == 2 and self.follows_from_sums(read, first.order):
+                    sum_ = f"recall_sum<{read.order.remember(*totals)}, {wanted}>"
                 # the word template: the tree may hang on the entry that a generic lambda is given
-                sum_ = f"template sum{'_both' if len(bounds) > 2 else ''}<{wanted}>"
-                out.add(f"{tree.member}{sum_}(faults, {terms.view}, {', '.join(bounds)}, {into});")
+                out.add(f"{tree.member}template {sum_}(faults, {terms.view}, {', '.join(bounds)}, {into});")
 
     def bounds(self, order: Order, read: Read, scope: Scope) -> Iterator[tuple[str, ...]]:
         """Of each range; two that are not about runs are added up together."""
@@ -93,6 +102,12 @@ class OrderedReads:
             yield (*next(bounds), *next(bounds))
         yield from bounds
 
+    def follows_from_sums(self, read: Read, order: Order) -> bool:
+        """Whether an event leaves most of the trees alone and moves the bounds by little: then trees remember."""
+        compares = [cut.compare for cuts in order.ranges for cut in cuts]
+        names = frozenset().union(*(free(c.left) | free(c.right) for c in compares), read.slice)
+        return tree_key(read.by.kind) in REMEMBERED and self.context.params.isdisjoint(names)
+
     # -- runs ----------------------------------------------------------------------------------------------------------
 
     def runs(self, step: Runs, scope: dict[str, Cpp], at_hand: AtHand) -> None:
@@ -100,14 +115,16 @@ class OrderedReads:
         read = self.read(step.source, step.bound, step.key)
         name, total, holds = context.fresh(step.var), context.fresh(step.total), context.fresh("meets")
         kind = context.types[step.total]
-        test = self.ranges.holds(step.test, {**scope, step.total: Cpp(total, kind, summed=True)})
+        test = self.ranges.condition(step.test, step.total, {**scope, step.total: Cpp(total, kind, summed=True)}).text
         self.ranges.orders_of_runs[name] = read.order
         out.add(f"RunList<{tree_key(read.by.kind)}> {name};")
         out.add(f"const auto {holds} = [&]({type_of(kind)} {total}) {{ return {test}; }};")
         tree = self.tree(read, scope, at_hand)
         lane = read.order.lane(read.member, "AFTER" if step.after else "BEFORE")
-        after = "true" if step.after else "false"
-        call = f"{tree.member}template runs<{lane}, {after}>(faults, {context.terms.view}, {holds}, {name});"
+        runs = f"runs<{lane}, {'true' if step.after else 'false'}>"
+        if tree_key(read.by.kind) in REMEMBERED and context.params.isdisjoint(read.slice):
+            runs = f"recall_{runs.replace('<', f'<{read.order.remember(lane, after=step.after)}, ')}"
+        call = f"{tree.member}template {runs}(faults, {context.terms.view}, {holds}, {name});"
         out.add(f"if ({tree.text}) {call}" if tree.may_be_null else call)
         if tree.may_be_null:
             out.add(f"else if ({holds}({{}})) {name}.push({{}});  // no keys: the sum over nothing")

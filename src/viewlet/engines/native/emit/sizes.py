@@ -37,11 +37,23 @@ def order_bytes(map_: MapLayout, order: OrderLayout) -> int:
 def slice_bytes(map_: MapLayout, order: OrderLayout) -> int:
     """What an order takes for each slice besides: a tree, its place among the others, and a leaf hardly used."""
     key = struct_size([_field_size(map_.key[i]) for i in order.slice_at])
-    tree = struct_size([(8, 8), (8, 8), *[(4, 4)] * (2 * len(order.lanes))])
+    tree = struct_size([(8, 8), (8, 8), *[(4, 4)] * (2 * len(order.lanes)), *_memories(map_, order)])
     cells = [CELL] * (2 * len(order.slice_indexes))
     leaf = _tree_place(map_, order) + sum(value for value, _ in _lane_sizes(map_, order))
     tables = SLOT_BYTES * (1 + len(order.slice_indexes))
     return struct_size([HEAD, *cells, key, tree])[0] + tables + NODE_HEAD + SMALLEST_ROOM * leaf
+
+
+def _memories(map_: MapLayout, order: OrderLayout) -> list[tuple[int, int]]:
+    """What a tree remembers: the keys around both ends of a range and its sums, or a key with the sums next to it."""
+    key, types = SIZES[type_of(map_.key[order.key_at].kind)], {m.name: type_of(m.kind) for m in map_.members}
+    values = [SIZES[types[member]] for member in order.lanes]
+    flags = [(1, 1)] * 4
+    sizes = []
+    for answer in order.answers:
+        keys, times = ([key] * 4, 1) if answer.after is None else ([key], 2)
+        sizes.append(struct_size([*keys, *flags, *flags, *[values[i] for i in answer.lanes] * times]))
+    return sizes
 
 
 def _tree_place(map_: MapLayout, order: OrderLayout) -> int:

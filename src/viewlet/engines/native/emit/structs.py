@@ -10,7 +10,7 @@ from viewlet.engines.native.emit.declare import (
 )
 from viewlet.engines.native.emit.identifiers import capital, identifier, plain, unique
 from viewlet.engines.native.emit.keys import view_constant
-from viewlet.engines.native.emit.layout import Field, MapLayout, OrderLayout, Positions
+from viewlet.engines.native.emit.layout import Answer, Field, MapLayout, OrderLayout, Positions
 from viewlet.engines.native.emit.values import tree_key, type_of, value_type
 from viewlet.program.kinds import REAL, column_kind
 from viewlet.program.trigger import Program
@@ -115,7 +115,7 @@ def order_types(map_: MapLayout, order: OrderLayout) -> str:
     fields = [map_.key[i] for i in order.slice_at]
     members = {m.name: m for m in map_.members}
     lanes = [(members[m], running) for m, running in order.lanes.items()]
-    kinds = ", ".join([tree_key(by.kind), *(f"Lane<{type_of(m.kind)}{_running(running)}>" for m, running in lanes)])
+    types = [f"Lane<{type_of(m.kind)}{_running(running)}>" for m, running in lanes]
     key, slice_ = f"{map_.type_name}Key", f"{name}Slice"
     values = ", ".join(f"e.values.{m.name}{'.value()' if m.kind == REAL else ''}" for m, _ in lanes)
     nothing = " && ".join(f"is_zero(v.{m.name})" for m, _ in lanes)
@@ -123,7 +123,7 @@ def order_types(map_: MapLayout, order: OrderLayout) -> str:
     parts += [_slice_index(order, slice_, fields, positions) for positions in order.slice_indexes]
     parts += [
         f"struct {name} {{  // {map_.name} in the order of {by.name}",
-        f"    using Tree = viewlet::Tree<{kinds}>;",
+        f"    using Tree = {_tree(order, tree_key(by.kind), types)};",
         f"    using Slice = {slice_ if fields else 'NoSlice'};",
         f"    static bool orders(const {key}&{' k' if by.nullable else ''}) "
         f"{{ return {f'!is_null(k.{by.name})' if by.nullable else 'true'}; }}",
@@ -138,6 +138,17 @@ def order_types(map_: MapLayout, order: OrderLayout) -> str:
         "};",
     ]
     return "\n".join(parts) + "\n"
+
+
+def _tree(order: OrderLayout, key: str, lanes: list[str]) -> str:
+    if not order.answers:
+        return f"viewlet::Tree<{', '.join([key, *lanes])}>"
+    return f"RememberingTree<{key}, Memories<{', '.join(map(_memory, order.answers))}>, {', '.join(lanes)}>"
+
+
+def _memory(answer: Answer) -> str:
+    lanes = ", ".join(map(str, answer.lanes))
+    return f"RangeSums<{lanes}>" if answer.after is None else f"CrossingOf<{lanes}, {str(answer.after).lower()}>"
 
 
 def _running(asked: set[str]) -> str:

@@ -63,6 +63,24 @@ private:
     }
 };
 
+// Where a condition on a running sum changes, if it does: at an entry, behind the entries that add up to `before`.
+template <class Key, class Value>
+struct Crossing {
+    bool holding;  // of no entries
+    bool is_there{};
+    Key key{};
+    Value before{}, own{};
+
+    VIEWLET_INLINE void push_to(RunList<Key>& out) const {
+        if (is_there && holding)
+            out.push({.outside = key, .has_outside = true});
+        else if (is_there)
+            out.push({.inside = key, .has_inside = true});
+        else if (holding)
+            out.push({});
+    }
+};
+
 // Goes along a running sum and notes where it meets the condition.
 template <class Key, class Total, class Holds>
 struct RunWalk {

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "map.hpp"
-#include "tree.hpp"
+#include "remember.hpp"
 
 namespace viewlet {
 

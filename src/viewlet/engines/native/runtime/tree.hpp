@@ -10,8 +10,9 @@
 
 namespace viewlet {
 
-template <class Key, class... Lanes>
-struct Tree {
+// `Memory`: what a tree is asked again and again, see remember.hpp.
+template <class Key, class Memory, class... Lanes>
+struct TreeWith {
     static constexpr u32 LANES = sizeof...(Lanes);
     template <u32 lane>
     using LaneAt = typename Nth<lane, Lanes...>::type;
@@ -19,17 +20,18 @@ struct Tree {
     using Value = typename LaneAt<lane>::Value;
 
     struct Nodes : NodePools {
-        Nodes() : NodePools(Tree::describe()) {}
+        Nodes() : NodePools(TreeWith::describe()) {}
     };
 
-    Tree() = default;
-    explicit Tree(Nodes& nodes) { use(nodes); }
+    TreeWith() = default;
+    explicit TreeWith(Nodes& nodes) { use(nodes); }
     void use(Nodes& nodes) { shape.nodes = &nodes; }  // once, before anything is set
-    Tree(const Tree&) = delete;
+    TreeWith(const TreeWith&) = delete;
 
-    // A new entry, or other values of one that is there.
-    void set(const Texts& texts, Key key, u32 id, const typename Lanes::Value&... values) {
+    // A new entry, or other values of one that is there; whether it is new.
+    bool set(const Texts& texts, Key key, u32 id, const typename Lanes::Value&... values) {
         Path path;
+        bool is_new = true;
         if (unlikely(!shape.root)) {
             shape.root = shape.nodes->take(0, 0);
             path.nodes[0] = shape.root, path.places[0] = 0;
@@ -40,8 +42,11 @@ struct Tree {
                 return set(texts, key, id, values...);
             }
             insert(path, key, id);
+        } else {
+            is_new = false;
         }
         change(Order{}, path, values...);
+        return is_new;
     }
 
     void erase(const Texts& texts, Key key, u32 id) {
@@ -99,7 +104,7 @@ struct Tree {
             walk_changes<lane, after>(shape.root, walk);
             walk.finish();
         } else {
-            find_change<lane, after>(holds, out);
+            find_crossing<lane, after>(holds).push_to(out);
         }
     }
 
@@ -143,7 +148,7 @@ struct Tree {
         return ids(node)[node->used - 1];
     }
 
-private:
+protected:
     friend struct TreeCheck;  // of the tests
     using Order = typename UpTo<LANES>::type;
 
@@ -151,6 +156,7 @@ private:
     u32 wild[LANES]{};       // by lane: how many values are
     u32 negatives[LANES]{};  // by lane, if its running sums matter
     u32 vast{};              // keys, of doubles
+    [[no_unique_address]] Memory memory;
     bool has_vast() const { return __is_same(Key, double) && vast; }
 
     // -- columns
@@ -463,35 +469,32 @@ private:
 
     // No value is negative: the condition changes once or never. Below the root it must, at the last if nowhere else.
     template <u32 lane, bool after, class Holds>
-    VIEWLET_INLINE void find_change(const Holds& holds, RunList<Key>& out) const {
+    VIEWLET_INLINE Crossing<Key, Value<lane>> find_crossing(const Holds& holds) const {
         Total<Value<lane>> total;
-        bool holding = holds(total.value());
-        Run<Key> run;
-        if (Node* node = shape.root) {
-            u32 n;
-            while (true) {
-                u32 last = node->used - 1;
-                auto* summands = node->level ? sums<lane>(node) : values<lane>(node);
-                u32 end = node == shape.root ? last + 1 : last;
-                for (n = 0; n < end; ++n) {
-                    auto next = total;
-                    next.add(summands[after ? last - n : n]);
-                    if (holds(next.value()) != holding) break;
-                    total = next;
-                }
-                if (n > last || !node->level) break;
-                node = children(node)[after ? last - n : n];
+        Crossing<Key, Value<lane>> crossing{holds(total.value())};
+        for (Node* node = shape.root; node;) {
+            u32 last = node->used - 1, n;
+            auto* summands = node->level ? sums<lane>(node) : values<lane>(node);
+            u32 end = node == shape.root ? last + 1 : last;
+            for (n = 0; n < end; ++n) {
+                auto next = total;
+                next.add(summands[after ? last - n : n]);
+                if (holds(next.value()) != crossing.holding) break;
+                total = next;
             }
-            if (n < node->used) {
-                Key key = keys(node)[after ? node->used - 1 - n : n];
-                if (holding)
-                    run.outside = key, run.has_outside = true;
-                else
-                    run.inside = key, run.has_inside = true;
-            }
+            if (n > last) break;
+            u32 place = after ? last - n : n;
+            crossing.is_there = !node->level;
+            crossing.key = keys(node)[place], crossing.own = summands[place];
+            node = node->level ? children(node)[place] : nullptr;
         }
-        if (holding || run.has_inside) out.push(run);
+        crossing.before = Value<lane>(total.value());
+        return crossing;
     }
 };
+
+struct NoMemory {};
+template <class Key, class... Lanes>
+using Tree = TreeWith<Key, NoMemory, Lanes...>;
 
 }  // namespace viewlet
