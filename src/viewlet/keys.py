@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
@@ -122,13 +123,17 @@ class Keys:
         """The row with this primary key."""
         return self._keys[relation][0].holder(value)
 
-    def check(self, changes: Iterable[Event], given: Given) -> None:
-        """Refuse a row whose key is there already. The order counts: what left before may come again."""
+    def check(self, changes: Iterable[Event], given: Given, numbers: Sequence[int] | None = None) -> None:
+        """Refuse a row whose key is there already. The order counts: what left before may come again.
+
+        ``numbers`` are those of the rows that the user gave, where each is not one change.
+        """
         self._draft = {}
         draft: Draft = {}
-        for number, change in enumerate(changes):
+        for place, change in enumerate(changes):
+            row = _Named(given, place, place if numbers is None else numbers[place])
             for key in self._keys.get(change[0], ()):
-                _take(key, draft.setdefault(key, {}), change, number, given)
+                _take(key, draft.setdefault(key, {}), change, row)
         self._draft = draft
 
     def commit(self) -> None:
@@ -141,20 +146,38 @@ class Keys:
         """The update that was checked last is not in."""
         self._draft = {}
 
-    def upserts(self, relation: str, rows: Iterable[Row]) -> list[Event]:
-        """Rows that come, and those that go for them; of several with one key the last one stays."""
+    def upserts(self, relation: str, rows: Iterable[Row]) -> tuple[list[Event], list[int]]:
+        """Rows that come, and those that go for them; of several with one key the last one stays.
+
+        And of each the number of the row that it came for.
+        """
         key = self._keys[relation][0]
-        last: dict[Row, Row] = {}
-        for row in rows:
+        last: dict[Row, tuple[Row, int]] = {}
+        for number, row in enumerate(rows):
             value = key.value(row)
             assert value is not None, "a primary key has no NULL"
-            last[value] = row
-        comes = {value: row for value, row in last.items() if key.holder(value) != row}
-        goes = [there for value in comes if (there := key.holder(value)) is not None]
-        return [*((relation, row, -1) for row in goes), *((relation, row, 1) for row in comes.values())]
+            last[value] = row, number
+        there = {value: key.holder(value) for value in last}
+        comes = [(row, number, there[value]) for value, (row, number) in last.items() if there[value] != row]
+        goes = [((relation, held, -1), number) for _, number, held in comes if held is not None]
+        both = [*goes, *(((relation, row, 1), number) for row, number, _ in comes)]
+        return [event for event, _ in both], [number for _, number in both]
 
 
-def _take(key: Key, draft: dict[Row, Row | None], change: Event, number: int, given: Given) -> None:
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """A change for a message: its place among the changes, and its number among the rows that the user gave."""
+
+    given: Given
+    place: int
+    number: int
+
+    @property
+    def value(self) -> object:
+        return self.given(self.place)
+
+
+def _take(key: Key, draft: dict[Row, Row | None], change: Event, named: _Named) -> None:
     name, row, times = change
     value = key.value(row)
     if value is None or not times:
@@ -163,10 +186,10 @@ def _take(key: Key, draft: dict[Row, Row | None], change: Event, number: int, gi
     if times > 0 and (there is not None or times > 1):
         why = "is there already" if there is not None else f"would be there {times} times"
         column = key.columns[0] if len(key.columns) == 1 else None
-        message = f"a row with {key.shown(value)} {why}: {in_short(given(number))}"
-        raise DataError(message, relation=name, row=number, column=column, value=given(number))
+        message = f"a row with {key.shown(value)} {why}: {in_short(named.value)}"
+        raise DataError(message, relation=name, row=named.number, column=column, value=named.value)
     if times < 0 and (there != row or times < -1):
-        raise DataError(f"{in_short(given(number))} is not there", relation=name, row=number, value=given(number))
+        raise DataError(f"{in_short(named.value)} is not there", relation=name, row=named.number, value=named.value)
     draft[value] = row if times > 0 else None
 
 

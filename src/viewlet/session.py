@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from viewlet import arrow
@@ -94,21 +94,21 @@ class Session:
             raise DataError(NO_KEY, relation=name)
         data = self._defaults.filled(name, data)
         given = rows_of(self.doors[name].widened(data) if name in self.doors else data, relation)
-        self.update(self.keys.upserts(name, [self.row(relation, row, number) for number, row in enumerate(given)]))
+        self.update(*self.keys.upserts(name, [self.row(relation, row, number) for number, row in enumerate(given)]))
 
     def tick(self, moment: Stored, clock: str = CLOCK.name) -> None:
         """The one row of the clock gives way to another."""
         shown = [(clock, row, -times) for row, times in self.engine.table(clock).items()]
         self.update([(clock, (moment,), 1), *shown])
 
-    def update(self, changes: list[Event]) -> None:
-        """Rows that were checked before, all or none."""
+    def update(self, changes: list[Event], numbers: Sequence[int] | None = None) -> None:
+        """Rows that were checked before, all or none; ``numbers`` are those of the rows that the user gave."""
 
         def given(number: int) -> object:
             name, row, _ = changes[number]
             return values_of(self.relations[name], row)
 
-        self._check(changes, given)
+        self._check(changes, given, numbers)
         names = list({name for name, _, _ in changes})
         if len(names) == 1:
             self._run_bulk(self.relations[names[0]], changes, given)
@@ -170,10 +170,10 @@ class Session:
         for table in (relation for relation in there if relation.static):
             check_static(self.came | {relation.name for relation in there if not relation.stored}, table.name)
 
-    def _check(self, changes: list[Event], given: Given) -> None:
+    def _check(self, changes: list[Event], given: Given, numbers: Sequence[int] | None = None) -> None:
         self._check_tables({name for name, _, _ in changes})
         if self.keys:
-            self.keys.check(changes, given)
+            self.keys.check(changes, given, numbers)
         self._check_deletes(changes, given)
 
     def _check_deletes(self, changes: list[Event], given: Given) -> None:
