@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from viewlet.ledger import Ledger
@@ -15,8 +15,19 @@ if TYPE_CHECKING:
 Row = tuple[Any, ...]
 Change = tuple[int, Row]  # weight (how often the row came, or went if negative) and row
 Callback = Callable[[Change], object]
+Feeds = tuple[Any, ...]  # of the engine
 Look = tuple[str, list[Change]]  # a view, and what an update changed in it
 LOG = logging.getLogger("viewlet")
+
+
+class Feed(NamedTuple):
+    """Where the changes go that somebody iterates over; machine code puts them there itself (runtime/feeds.hpp)."""
+
+    waiting: deque[Change]
+    extend: Callable[[Iterable[Change]], object]  # of what waits
+    sleepers: deque[Any]
+    wake: Callable[[], None]  # those who sleep until a change comes
+    most: int  # changes that may wait
 
 
 @dataclass(eq=False)  # two with the same callback are two
@@ -24,7 +35,7 @@ class Subscription:
     view: str
     callback: Callable[[Any], object]
     gone: Callable[[], None] | None  # is called when the view goes, or the database is closed
-    at_once: bool = False  # it is told all changes of an update by one call, else one change
+    feed: Feed | None = None  # then the callback is told all changes of an update at once, else one change
     ended: bool = False
 
 
@@ -43,6 +54,9 @@ class Told(Protocol):
     def _all_told(self) -> None:
         """Nothing that changed until now is asked for any more."""
 
+    def _feeds(self, pending: Collection[object], takers: Mapping[str, tuple[Feed, ...]]) -> Feeds | None:
+        """How the engine hands changes over by itself, while nothing is pending; None if it does not."""
+
 
 class Subscriptions:
     """Who must hear of an update: the log of a durable database, and then those who listen to a view.
@@ -59,6 +73,8 @@ class Subscriptions:
 
         A single insert asks this and the next, so they are attributes and no calls.
         """
+        self.feeds: Feeds | None = None
+        """Where only such listen who iterate over changes, and the engine hands them over by itself: how it does."""
         self.compares = False
         """A log, or a view of which all rows are compared: each update is looked at from before it."""
         self.listening: dict[str, list[Subscription]] = {}  # by view
@@ -81,6 +97,9 @@ class Subscriptions:
         self.anybody = bool(self.listening) or self.log is not None or self._takes_notes
         self.compares = self.log is not None or bool(self._rows)
         self._told = tuple(view for view in self.listening if view not in self._rows)
+        takers = {view: tuple(s.feed for s in some if s.feed) for view, some in self.listening.items()}
+        fed = not self.compares and all(len(takers[view]) == len(some) for view, some in self.listening.items())
+        self.feeds = self._database._feeds(self._waiting, takers) if fed and takers else None
 
     @property
     def noted(self) -> int:
@@ -135,10 +154,10 @@ class Subscriptions:
         view: str,
         callback: Callable[[Any], object],
         gone: Callable[[], None] | None = None,
-        at_once: bool = False,
+        feed: Feed | None = None,
     ) -> Callable[[], None]:
         """Tell ``callback`` of every change from now on, once :meth:`settle` was called; what it returns ends that."""
-        subscription = Subscription(view, callback, gone, at_once)
+        subscription = Subscription(view, callback, gone, feed)
         self.listening.setdefault(view, []).append(subscription)
         self._count()
         return lambda: self._end(subscription)
@@ -177,7 +196,7 @@ class Subscriptions:
         for view, changes in looks:
             one_by_one = []
             for subscription in self.listening[view]:
-                if subscription.at_once:
+                if subscription.feed is not None:
                     self._waiting.append((subscription, changes))
                 else:
                     one_by_one.append(subscription)
@@ -204,13 +223,14 @@ class Subscriptions:
     def _tell(self) -> None:
         """The updates are in. So a callback that raises is none of their business, nor of the other listeners'."""
         while self._waiting:
-            subscription, what = self._waiting.popleft()
-            if subscription.ended:
-                continue
+            subscription, what = self._waiting[0]
             try:
-                subscription.callback(what)
+                if not subscription.ended:
+                    subscription.callback(what)
             except Exception:
                 LOG.exception("a subscriber of view %s raised; the update is in, others were told", subscription.view)
+            finally:
+                self._waiting.popleft()  # now: until then nothing that changed later may overtake it
 
 
 def differences(before: Counter[Row], after: Counter[Row]) -> list[Change]:

@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import suppress
 
 from viewlet.boundary import at_least
-from viewlet.changes import Change
+from viewlet.changes import Change, Feed
 from viewlet.errors import Error
 
 MOST_WAITING = 1_000_000
-Subscribe = Callable[[Callable[[list[Change]], object], Callable[[], None]], Callable[[], None]]
+Subscribe = Callable[[Callable[[list[Change]], object], Callable[[], None], Feed], Callable[[], None]]
 
 
 class Changes(Iterator[Change], AsyncIterator[Change]):
@@ -34,7 +34,8 @@ class Changes(Iterator[Change], AsyncIterator[Change]):
     def start(self, snapshot: Iterable[Change], subscribe: Subscribe) -> None:
         """Begin with the rows that are there, and go on with each change."""
         self._waiting.extend(snapshot)
-        self._end = subscribe(self._put, self._gone)
+        feed = Feed(self._waiting, self._waiting.extend, self._sleepers, self._wake, self._most)
+        self._end = subscribe(self._put, self._gone, feed)
 
     def close(self) -> None:
         """End it. What waits can still be read."""
@@ -69,7 +70,8 @@ class Changes(Iterator[Change], AsyncIterator[Change]):
         waiting = self._waiting
         while waiting:
             yield waiting.popleft()
-        self._check()
+        if self._lost:
+            self._check()
 
     def __next__(self) -> Change:
         self._check()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from viewlet import arrow
 from viewlet.boundary import WildError
-from viewlet.changes import Change, Look, Row
+from viewlet.changes import Change, Feed, Feeds, Look, Row
 from viewlet.compiler.script import compile_script
 from viewlet.compiler.strategy import StrategyName
 from viewlet.engines.native.bridge import Guard, Way
@@ -88,10 +88,10 @@ class Listening(Inventory):
         view: str,
         callback: Callable[[Any], object],
         gone: Callable[[], None] | None = None,
-        at_once: bool = False,
+        feed: Feed | None = None,
     ) -> Callable[[], None]:
         self._result(self.program.results, view)
-        end = self._subscriptions.add(view, callback, gone, at_once)
+        end = self._subscriptions.add(view, callback, gone, feed)
         try:
             self._listen()
         except BaseException:
@@ -135,6 +135,10 @@ class Listening(Inventory):
         engine = self._running.engine
         if isinstance(engine, Machine) and engine.watched.results:
             engine.all_told()
+
+    def _feeds(self, pending: Collection[object], takers: Mapping[str, tuple[Feed, ...]]) -> Feeds | None:
+        session = self._session
+        return session.feeds(pending, takers) if isinstance(session, NativeSession) else None
 
     def _result(self, results: tuple[Result, ...], name: str) -> Result:
         for result in results:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from viewlet import arrow
 from viewlet.boundary import is_one_row, to_key
-from viewlet.changes import Look, Subscriptions
+from viewlet.changes import Feed, Feeds, Look, Subscriptions
 from viewlet.elements import with_elements
 from viewlet.engines.base import Engine
 from viewlet.engines.native.bridge import ArrowRows, Cells, Guard, KeyTakenError, Point, Report, SpoiledError, Way
 from viewlet.engines.native.engine import Compiled, NativeEngine
+from viewlet.errors import Error
 from viewlet.keys import Event, Given
 from viewlet.ledger import Ledger, opposite
 from viewlet.program.encoding import Row
@@ -80,11 +81,12 @@ class NativeSession(Session):
 
     def straight(self, times: int, guards: Sequence[Guard], turn: Turn, otherwise: Callable[[str], Way]) -> Ways:
         """By stream: the call for a single row, where nothing is done to rows before they reach the program."""
-        state, listening = self.engine.state, (self._subscriptions, "anybody", True)
-        after = (turn.call_next, listening, self._subscriptions.tell)
+        told, state = self._subscriptions, self.engine.state
+        listening: tuple[Guard, Guard] = (told, "anybody", True), (told, "feeds", None)
+        after = (turn.line, turn.call_next, listening, told.tell)
         return {
             name: state.straight(
-                name, times, guards, turn.free, otherwise(name), partial(self._heed, name, times), after
+                name, times, guards, turn.free, otherwise(name), partial(self._heed, name, times), *after
             )
             for name in self._streams
         }
@@ -267,6 +269,26 @@ class NativeSession(Session):
             self.engine.all_told()
         return looks
 
+    def feeds(self, pending: Collection[object], takers: Mapping[str, tuple[Feed, ...]]) -> Feeds | None:
+        """How the program itself hands changes to those who iterate over them; None if it does not know all views."""
+        if not all(map(self.engine.watches, takers)):
+            return None
+        return Teller(self.engine, self.program, tuple(takers)).feeds(pending, takers)
+
+    def _look(self) -> list[Look]:
+        """What is to be published of an update: nothing, where the program has handed it over."""
+        feeds = self._subscriptions.feeds
+        return [] if feeds is not None and self.engine.state.feed(feeds) else self._subscriptions.look()
+
+    def _take_back(self) -> None:
+        """An update was undone; who was told of it already is told of that, too."""
+        looks = list[Look]()
+        if self._subscriptions.feeds is not None:
+            with suppress(Error):
+                looks = self._look()
+        self._subscriptions.overlook()
+        self._subscriptions.publish(looks)
+
     def _do(self, update: Callable[[], Any], undo: Callable[[], Any], note: Callable[[Ledger], None]) -> Any:
         """All or nothing, also where a view that somebody listens to can no longer be shown, or the disk is full.
 
@@ -277,7 +299,7 @@ class NativeSession(Session):
         try:
             done = update()
             if self._subscriptions.anybody:
-                looks = self._subscriptions.look()
+                looks = self._look()
                 if done is None or done is True:  # and not left to Python
                     self._subscriptions.note(note)
         except BaseException as error:
@@ -289,7 +311,7 @@ class NativeSession(Session):
                 undo()
             else:
                 self.engine.go_back({}, point)
-            self._subscriptions.overlook()
+            self._take_back()
             raise
         if looks:
             self._subscriptions.publish(looks)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from decimal import Context, Decimal
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from viewlet.boundary import value_of
-from viewlet.changes import Change, Look, Row
+from viewlet.changes import Change, Feed, Look, Row
 from viewlet.containers import countable
-from viewlet.engines.native.bridge import Show
+from viewlet.engines.native.bridge import Feeds, Show
 from viewlet.engines.native.engine import NativeEngine
 from viewlet.program.trigger import Program
 from viewlet.schema import Type
@@ -26,6 +26,10 @@ class Teller:
         results = [program.result(view) for view in views]
         self.views, self.engine = views, engine
         self._asked = engine.answers.asking({r.name: tuple(_shown(c.type) for c in r.columns) for r in results})
+
+    def feeds(self, pending: Collection[object], takers: Mapping[str, tuple[Feed, ...]]) -> Feeds:
+        """How machine code tells the same to those who iterate over it."""
+        return self.engine.answers.feeds(pending, self._asked, takers)
 
     def changes(self) -> list[Look]:
         """What changed since the last call: what went, then what came."""
@@ -54,11 +58,12 @@ def _shown(type_: Type) -> Show:
     """What the native program asks for: a function, or the one NaN. None where the cell is the value."""
     match type_.kind:
         case "DECIMAL":
-            # No frame of Python's
-            return partial(Context(prec=type_.precision).multiply, Decimal(1).scaleb(-type_.scale))
+            return Context(prec=type_.precision).multiply, Decimal(1).scaleb(-type_.scale)  # no frame of Python's
         case "DOUBLE" | "REAL":
             return math.nan
-        case "DATE" | "TIMESTAMP":
+        case "DATE":
+            return dt.date.fromordinal
+        case "TIMESTAMP":
             return lambda cell: value_of(cell, type_)
     if type_.is_nested:
         return lambda cell: countable(value_of(cell, type_))

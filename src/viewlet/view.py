@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import islice
 from typing import Any, Protocol
 
@@ -16,7 +17,7 @@ from viewlet.algebra.evaluate import Reader
 from viewlet.algebra.query import View as Read
 from viewlet.algebra.terms import Scalar
 from viewlet.boundary import UnfitError, at_least, to_python, to_python_row, to_scalar
-from viewlet.changes import Change, Row
+from viewlet.changes import Change, Feed, Row
 from viewlet.changing import MOST_WAITING, Changes
 from viewlet.containers import countable
 from viewlet.engines.base import Engine
@@ -58,7 +59,7 @@ class Owner(Protocol):
         self, view: str, callback: Callable[[Change], object], gone: Callable[[], None] | None
     ) -> Callable[[], None]: ...
     def _subscribe(
-        self, view: str, callback: Callable[[Any], object], gone: Callable[[], None] | None, at_once: bool
+        self, view: str, callback: Callable[[Any], object], gone: Callable[[], None] | None, feed: Feed | None
     ) -> Callable[[], None]: ...
     def _result(self, results: tuple[Result, ...], name: str) -> Result: ...
     def _warm_listening(self) -> None: ...
@@ -206,7 +207,7 @@ class View:
         with self._database._turn.reading():
             there = self._weights().items() if snapshot else ()
             subscribe = self._database._subscribe
-            changes.start(((n, row) for row, n in there), lambda put, gone: subscribe(self.name, put, gone, True))
+            changes.start(((n, row) for row, n in there), partial(subscribe, self.name))
         return changes
 
     def widget(self, most: int = SHOWN_ROWS) -> Any:

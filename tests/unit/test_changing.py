@@ -11,13 +11,18 @@ import pytest
 
 import viewlet
 from viewlet import Database
+from viewlet.engines.native.build import find_compiler
 
 SCRIPT = "CREATE STREAM r (k BIGINT, v BIGINT); CREATE MATERIALIZED VIEW s AS SELECT k, sum(v) AS v FROM r GROUP BY k"
 
 
-@pytest.fixture
-def db() -> Iterator[Database]:
-    with viewlet.connect(engine="python") as database:
+NATIVE = pytest.param("native", marks=pytest.mark.skipif(find_compiler() is None, reason="no C++ compiler"))
+
+
+@pytest.fixture(params=["python", NATIVE])
+def db(request: pytest.FixtureRequest) -> Iterator[Database]:
+    """Where rows are compared, and where machine code hands changes over."""
+    with viewlet.connect(engine=request.param, wait_native=True) as database:
         database.execute(SCRIPT)
         yield database
 
@@ -60,6 +65,8 @@ def test_who_reads_too_slowly_is_told_and_can_start_again(db: Database) -> None:
         db.insert("r", (i, 1))
     with pytest.raises(viewlet.Error, match=r"more than 3 changes of view s were waiting.*snapshot=True"):
         next(changes)
+    with pytest.raises(viewlet.Error, match="more than 3 changes"):
+        list(changes)
     db.insert("r", (9, 9))
     assert dict(row for _, row in db.view("s").changes(snapshot=True)) == {0: 1, 1: 1, 2: 1, 3: 1, 9: 9}
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from viewlet.engines.native.bridge import ArrowRows, Asked, Changed, NativeState, Show
+from viewlet.engines.native.bridge import ArrowRows, Asked, Changed, Feeds, NativeState, Show
 from viewlet.engines.native.emit.watch import Watched
 from viewlet.errors import Error, OutOfRangeError
 
@@ -50,6 +51,11 @@ class Answers:
     def told(self, asked: Asked) -> list[Changed] | None:
         """Of results that changed: the same as (weight, row), what went first. None where something was set aside."""
         return None if self._told else self._state.told(asked)
+
+    def feeds(self, pending: Collection[object], asked: Asked, takers: Mapping[str, tuple[Any, ...]]) -> Feeds:
+        """How machine code itself hands the changes of some results to those who iterate over them."""
+        views = tuple((number, shown, takers[name]) for number, name, shown in asked)
+        return self._state.feeds(self._told, pending, views)
 
     def standing(self, kind: str, name: str) -> ArrowRows:
         """What all changes told so far come to; some must have been asked for."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Context, Decimal
@@ -29,9 +29,11 @@ Kept = tuple[dict[str, Any], str, object]  # the same by the dictionary of its a
 Way = Callable[[Any], None]  # of a row
 Point = tuple[Journal, int]  # so many updates
 Again = Callable[[], tuple[Callable[[], object], int]]  # what does an update once more, and how many rows it has
-Show = Callable[[Any], Any] | float | None  # of a column: a function of its cells, or what stands for NaN
+# Of a column: a function of its cells, one with what it takes before the cell, or what stands for NaN
+Show = Callable[[Any], Any] | tuple[Callable[[Any, Any], Any], Any] | float | None
 Asked = tuple[tuple[int, str, tuple[Show, ...]], ...]  # of each result: its number, its name, how its cells are shown
 Changed = tuple[str, list[tuple[int, tuple[Any, ...]]]]  # a result, and what changed: how often a row came, and the row
+Feeds = tuple[Any, ...]  # see runtime/feeds.hpp
 Pairs = Sequence[tuple[int, int]]  # numbers of relations, maps or views: those of the state itself first
 WIDEST = 39  # digits of 128 bits
 ALL = (1 << 63) - 2  # rows of a result, which are fewer
@@ -73,6 +75,7 @@ class Module(Protocol):
     def read_one(self, state: object, result: int, view: int, key: Row) -> tuple[Any, ...] | None: ...
     def changes(self, state: object, watched: int) -> tuple[Any, ...]: ...
     def told(self, state: object, asked: Asked) -> list[Changed] | tuple[int, tuple[Any, ...]]: ...
+    def feed(self, state: object, feeds: Feeds) -> bool: ...
     def forget(self, state: object) -> None: ...
     def standing(self, state: object, watched: int) -> tuple[Any, ...]: ...
     def memory(self, state: object) -> tuple[tuple[str, int, int], ...]: ...
@@ -185,17 +188,21 @@ class NativeState:
         free: list[None],
         otherwise: Way,
         heed: Callable[[Report, object], None],
-        after: tuple[Callable[[], None], Guard, Callable[[], None]],
+        line: Collection[object],
+        pass_on: Callable[[], None],
+        listening: tuple[Guard, Guard],
+        afterwards: Callable[[], None],
     ) -> Way:
         """:meth:`one` as one call, while each guard is what it was, and ``free`` has the token of who may be inside.
 
-        Else the row goes ``otherwise``. The token is taken for ``heed``. ``after``: what is called when it is back, the
-        guard that says whether somebody listens, and what is called at the end of an update that is heard.
+        Else the row goes ``otherwise``. ``listening`` says whether somebody listens, and who is fed by machine code.
+        Where that cannot be, the update goes to ``heed``, and ``afterwards`` is called at its end. For both the token
+        is taken; when it is back, and somebody is in ``line``, it is time to ``pass_on``.
         """
-        asked = (*guards, (self, "journal", None), after[1])
-        kept = tuple((vars(owner), name, value) for owner, name, value in asked)
-        ways = (otherwise, heed, after[0], kept[-1], after[2])
-        return self._module.straight(self._state, self._relations[relation], times, kept[:-1], free, *ways)
+        asked = (*guards, (self, "journal", None), *listening)
+        *kept, heard, fed = ((vars(owner), name, value) for owner, name, value in asked)
+        ways = (otherwise, heed, line, pass_on, heard, fed, afterwards)
+        return self._module.straight(self._state, self._relations[relation], times, tuple(kept), free, *ways)
 
     def heed_one(self, report: Report, relation: str, times: int, row: object) -> None:
         self._heed(report, lambda number: (relation, row), lambda: self._rows_again(relation, times, [row]))
@@ -440,6 +447,17 @@ class NativeState:
         place, report = told
         self._told(asked[place][0], report)
         raise AssertionError("a report is an error")
+
+    def feeds(self, aside: Mapping[int, object], pending: Collection[object], views: tuple[Any, ...]) -> Feeds:
+        """What :meth:`feed` takes. ``aside`` and ``pending`` must be empty when it does."""
+        return self._state, aside, pending, views
+
+    def feed(self, feeds: Feeds) -> bool:
+        """Hand what changed over to all who iterate over it. False where :meth:`told` must see to it: nothing is done.
+
+        Of other views nothing is told any more.
+        """
+        return self._module.feed(self._state, feeds)
 
     def forget(self) -> None:
         """Nothing of what changed until now is to be told."""

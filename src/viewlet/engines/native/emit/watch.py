@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from viewlet.algebra.query import View
+from viewlet.algebra.terms import Var
 from viewlet.engines.native.emit.declare import flag, quoted, shown_column, struct, table
 from viewlet.engines.native.emit.identifiers import capital, named, plain
 from viewlet.engines.native.emit.keys import column, each_entry, whole_key
@@ -34,7 +35,7 @@ from viewlet.engines.native.emit.triggers import Triggers
 from viewlet.engines.native.emit.values import Scope, type_of, width
 from viewlet.errors import Error
 from viewlet.loops.steps import Emit
-from viewlet.program.kinds import BOOLEAN, COUNT_BITS, REAL, TEXT, Exact, Kind
+from viewlet.program.kinds import BOOLEAN, COUNT_BITS, DOUBLE, REAL, TEXT, Exact, Kind
 from viewlet.program.trigger import Program, Result
 
 WEIGHT = '{"weight", Sql::BIGINT, 0, 0, false}'
@@ -117,7 +118,7 @@ class Watching:
         name, key, row = plain(result.name), key_of_rows(self.triggers, result), f"{capital(plain(result.name))}Shown"
         body, cells = self.shown(result)
         self.types.append(struct(row, [f for f in cells if f is not None], f"a row of {result.name}") + "\n")
-        self.members.append(f"RowNotes<{key}, {row}> noted_rows_{name};")
+        self.members.append(f"RowNotes<{key}, {row}, {flag(self.shows_key(result, cells))}> noted_rows_{name};")
         self.describe(result.name, [shown_column(c) for c in result.columns])
         show = f"[&](const {key}& key, Shown<{row}>& row) {{ show_{name}(key, row); }}"
         self.function(f"show_{name}", f"[[maybe_unused]] const {key}& given, Shown<{row}>& shown", body)
@@ -153,6 +154,14 @@ class Watching:
         given = given_key(self.triggers, result)
         nest.statement(row_block(self.triggers, result, key_variables(result)), given, row)
         return nest.code(), list(cells.values())
+
+    def shows_key(self, result: Result, cells: list[Field | None]) -> bool:
+        """Whether rows of two keys are never equal: each part of the key is a column, and none is rounded there."""
+        shown = {
+            c.term.text: f.kind for c, f in zip(result.columns, cells, strict=True) if f and isinstance(c.term, Var)
+        }
+        key = given_key(self.triggers, result)
+        return all(v in shown and (shown[v] != DOUBLE or part.kind == DOUBLE) for v, part in key.items())
 
     # -- entries -------------------------------------------------------------------------------------------------------
 

@@ -82,12 +82,31 @@ struct State {
     bool* came{};          // by relation: whether there was a row of it, where a program undoes batches itself
     u64 updates{};         // how many were taken
     Division* division{};  // where other states have the other rows
+    Rows** answers{};      // by what is watched: what was told last, once it was
     Library library;
     Batch batch;
 
     Texts& texts() { return MODULE.texts(program); }
     Faults& faults() { return MODULE.faults(program); }
 };
+
+// For the next answer of what is watched: its memory was used before.
+inline Rows& answer(State& state, u32 watched) {
+    if (!state.answers) state.answers = static_cast<Rows**>(calloc(MODULE.watched_count, sizeof(Rows*)));
+    Rows*& rows = state.answers[watched];
+    const ResultInfo& result = MODULE.watched[watched];
+    if (!rows) rows = new (Placed{malloc(sizeof(Rows))}) Rows(result.columns, result.width, state.texts());
+    rows->clear();
+    return *rows;
+}
+
+inline void free_answers(State& state) {
+    for (u32 i = 0; state.answers && i < MODULE.watched_count; ++i) {
+        if (state.answers[i]) state.answers[i]->~Rows();
+        free(state.answers[i]);
+    }
+    free(state.answers);
+}
 
 // -- base tables ------------------------------------------------------------------------------------------------------
 

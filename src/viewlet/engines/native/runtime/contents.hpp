@@ -300,29 +300,42 @@ inline PyObject* changes(PyObject*, Arguments arguments, Py_ssize_t count) {
     return look(arguments, count, Watch::CHANGES);
 }
 
+// Nothing of what changed until now is to be told.
+inline void forget_changes(State& state) {
+    Rows none_of_it(nullptr, 0, state.texts());
+    for (u32 i = 0; i < MODULE.watched_count; ++i) MODULE.watch(state.program, i, Watch::FORGET, none_of_it);
+    forget_texts(state);
+}
+
+inline const Rows& changed(State& state, u32 watched) {
+    Rows& rows = answer(state, watched);
+    MODULE.watch(state.program, watched, Watch::CHANGES, rows);
+    return rows;
+}
+
 // told(state, ((watched, name, shown), …)): the same of several, as [(name, [(weight, row), …]), …] of those that
 // changed; cells as a user sees them, see shown_at(). For a few rows that is several times as fast as Arrow. Or (place,
 // report) of one that cannot be shown: then what is to be told stays, of all.
 inline PyObject* told(PyObject*, Arguments arguments, Py_ssize_t count) {
     Call call(arguments, count, 2);
     if (!call) return nullptr;
-    Py_ssize_t size = PyTuple_Size(arguments[1]);
+    State& state = *call.state;
     auto part = [&](Py_ssize_t i, int which) { return PyTuple_GetItem(PyTuple_GetItem(arguments[1], i), which); };
-    auto number = [&](Py_ssize_t i) { return u32(PyLong_AsLongLong(part(i, 0))); };
     Ref all{PyList_New(0)};
-    for (Py_ssize_t i = 0; i < size; ++i) {
-        const ResultInfo& watched = MODULE.watched[number(i)];
-        Rows rows(watched.columns, watched.width, call.state->texts());
-        MODULE.watch(call.state->program, number(i), Watch::CHANGES, rows);
-        if (!are_shown(*call.state, rows)) return tuple_of(PyLong_FromLongLong(i), unshown(*call.state, watched, rows));
+    for (Py_ssize_t i = 0, size = PyTuple_Size(arguments[1]); i < size; ++i) {
+        u32 number = u32(PyLong_AsLongLong(part(i, 0)));
+        const ResultInfo& watched = MODULE.watched[number];
+        const Rows& rows = changed(state, number);
+        if (!are_shown(state, rows)) return tuple_of(PyLong_FromLongLong(i), unshown(state, watched, rows));
         if (!rows.length) continue;
         Py_IncRef(part(i, 1));
-        Ref changed{tuple_of(part(i, 1), changes_of(watched, rows, part(i, 2)))};
-        if (!changed || PyList_Append(all.object, changed.object)) return nullptr;
+        Ref change{tuple_of(part(i, 1), changes_of(watched, rows, part(i, 2)))};
+        if (!change || PyList_Append(all.object, change.object)) return nullptr;
     }
-    Rows none_of_it(nullptr, 0, call.state->texts());
-    for (Py_ssize_t i = 0; i < size; ++i) MODULE.watch(call.state->program, number(i), Watch::FORGET, none_of_it);
-    forget_texts(*call.state);
+    Rows none_of_it(nullptr, 0, state.texts());
+    for (Py_ssize_t i = 0, size = PyTuple_Size(arguments[1]); i < size; ++i)
+        MODULE.watch(state.program, u32(PyLong_AsLongLong(part(i, 0))), Watch::FORGET, none_of_it);
+    forget_texts(state);
     return all.give();
 }
 
@@ -330,9 +343,7 @@ inline PyObject* told(PyObject*, Arguments arguments, Py_ssize_t count) {
 inline PyObject* forget(PyObject*, Arguments arguments, Py_ssize_t count) {
     Call call(arguments, count, 1);
     if (!call) return nullptr;
-    Rows none_of_it(nullptr, 0, call.state->texts());
-    for (u32 i = 0; i < MODULE.watched_count; ++i) MODULE.watch(call.state->program, i, Watch::FORGET, none_of_it);
-    forget_texts(*call.state);
+    forget_changes(*call.state);
     return none();
 }
 

@@ -5,7 +5,10 @@
 namespace viewlet {
 
 Rows::Rows(const ResultColumn* columns, u32 width, const Texts& texts)
-    : columns(columns), width(width), texts(texts), filled(static_cast<Filled*>(calloc(width + 1, sizeof(Filled)))) {}
+    : columns(columns),
+      width(width),
+      texts(texts),
+      filled(width ? static_cast<Filled*>(calloc(width, sizeof(Filled))) : nullptr) {}
 
 Rows::~Rows() {
     for (u32 c = 0; c < width; ++c) {
@@ -13,6 +16,18 @@ Rows::~Rows() {
         filled[c].bits.bytes.free_all(), filled[c].valid.bytes.free_all();
     }
     free(filled);
+}
+
+inline constexpr u64 KEPT_COLUMN = 1 << 20;  // bytes, between two answers
+
+void Rows::clear() {
+    for (u32 c = 0; c < width; ++c) {
+        filled[c].values.clear(KEPT_COLUMN), filled[c].ends.clear(KEPT_COLUMN);
+        filled[c].bits.bytes.clear(KEPT_COLUMN), filled[c].valid.bytes.clear(KEPT_COLUMN);
+        filled[c].nulls = 0;
+    }
+    length = 0, times = 1;
+    unfit = uncountable = false;
 }
 
 inline bool push_decimal(const ResultColumn& column, Pile& values, i128 value) {

@@ -52,6 +52,7 @@ inline PyObject* names(PyObject*, Arguments, Py_ssize_t) {
 
 inline void destroy_state(PyObject* capsule) {
     auto* state = static_cast<State*>(PyCapsule_GetPointer(capsule, STATE));
+    free_answers(*state);
     MODULE.destroy(state->program);
     free(state->program);
     Py_DecRef(state->convert);
@@ -105,6 +106,7 @@ inline PyMethodDef METHODS[] = {
     {"read_one", read_one, METH_FASTCALL, nullptr},
     {"changes", changes, METH_FASTCALL, nullptr},
     {"forget", forget, METH_FASTCALL, nullptr},
+    {"feed", feed_all, METH_FASTCALL, nullptr},
     {"told", told, METH_FASTCALL, nullptr},
     {"standing", standing, METH_FASTCALL, nullptr},
     {"memory", memory, METH_FASTCALL, nullptr},

@@ -34,7 +34,8 @@ struct PyModuleDef {
 
 extern PyObject _Py_NoneStruct, _Py_TrueStruct, _Py_FalseStruct;
 extern PyObject PyLong_Type, PyFloat_Type, PyUnicode_Type, PyTuple_Type, PyList_Type, PyBool_Type;
-extern PyObject *PyExc_RuntimeError, *PyExc_TypeError, *PyExc_SystemError, *PyExc_OverflowError, *PyExc_OSError;
+extern PyObject *PyExc_KeyboardInterrupt, *PyExc_RuntimeError, *PyExc_TypeError, *PyExc_SystemError,
+    *PyExc_OverflowError, *PyExc_OSError;
 
 PyObject* PyModule_Create2(PyModuleDef*, int);
 void Py_IncRef(PyObject*);
@@ -48,6 +49,8 @@ PyObject* PyErr_SetFromErrno(PyObject*);
 PyObject* PyErr_Occurred();
 int PyErr_ExceptionMatches(PyObject*);
 void PyErr_Clear();
+void PyErr_SetInterrupt();
+void PyErr_WriteUnraisable(PyObject*);
 void PyErr_Fetch(PyObject**, PyObject**, PyObject**);
 void PyErr_Restore(PyObject*, PyObject*, PyObject*);
 
@@ -57,6 +60,7 @@ PyObject* PyObject_GetAttrString(PyObject*, const char*);
 PyObject* PyObject_CallFunctionObjArgs(PyObject*, ...);
 PyObject* PyObject_CallMethodObjArgs(PyObject*, PyObject*, ...);
 PyObject* PyObject_Str(PyObject*);
+Py_ssize_t PyObject_Size(PyObject*);
 
 PyObject* PyLong_FromLongLong(long long);
 PyObject* PyLong_FromUnsignedLongLong(unsigned long long);
@@ -84,10 +88,14 @@ int PyTuple_SetItem(PyObject*, Py_ssize_t, PyObject*);
 PyObject* PyList_New(Py_ssize_t);
 Py_ssize_t PyList_Size(PyObject*);
 PyObject* PyList_GetItem(PyObject*, Py_ssize_t);
+int PyList_SetItem(PyObject*, Py_ssize_t, PyObject*);
 int PyList_Append(PyObject*, PyObject*);
 int PyList_SetSlice(PyObject*, Py_ssize_t, Py_ssize_t, PyObject*);
 PyObject* PyDict_GetItemWithError(PyObject*, PyObject*);
 PyObject* PyCFunction_NewEx(PyMethodDef*, PyObject*, PyObject*);
+
+int PyGC_Disable();
+int PyGC_Enable();
 
 PyObject* PyCapsule_New(void*, const char*, void (*)(PyObject*));
 void* PyCapsule_GetPointer(PyObject*, const char*);
@@ -137,6 +145,16 @@ template <class... Items> PyObject* tuple_of(Items... items) {
             Py_DecRef(all[i]);
     return tuple;
 }
+
+// While it lives, no garbage is looked for: no code of Python's runs in between, and what is made is looked at once.
+struct WithoutCollector {
+    bool was_on{PyGC_Disable() != 0};
+    WithoutCollector() = default;
+    WithoutCollector(const WithoutCollector&) = delete;
+    ~WithoutCollector() {
+        if (was_on) PyGC_Enable();
+    }
+};
 
 // A tuple or list, read alike; a list may shrink under foreign code, so each item is asked for again and may be
 // nullptr.

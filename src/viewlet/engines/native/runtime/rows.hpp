@@ -22,6 +22,11 @@ struct Pile {
     }
     template <class T> void push(const T& value) { memcpy(more(sizeof value), &value, sizeof value); }
     void free_all() { free(data), *this = {}; }
+    // Empty again; the memory stays where it is no more.
+    void clear(u64 kept) {
+        if (capacity > kept) return free_all();
+        size = 0;
+    }
 };
 
 // Arrow's bitmaps; `fill` is what a bit is until it is set.
@@ -66,6 +71,7 @@ struct Rows {
     Rows(const ResultColumn* columns, u32 width, const Texts& texts);
     Rows(const Rows&) = delete;
     ~Rows();
+    void clear();  // none
 
     void put(u32 column, i64 value);
     void put(u32 column, i128 value);

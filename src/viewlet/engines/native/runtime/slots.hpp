@@ -103,6 +103,12 @@ struct Slots {
     }
     VIEWLET_COLD void restore(u64 room) { open(2 * room); }
 
+    // As if new; the table stays where it is no larger.
+    VIEWLET_COLD void wipe(u64 kept) {
+        if (growing || table.bytes() > kept) return release();
+        memset(static_cast<void*>(table.slots), 0, table.bytes());
+        used = 0;
+    }
     VIEWLET_COLD void release() {
         table.release();
         old.release();

@@ -1,5 +1,6 @@
 // A single row by one call: what db.stream("bids").insert is while nothing stands between the row and its trigger.
 #pragma once
+#include "feeds.hpp"
 #include "updates.hpp"
 
 namespace viewlet {
@@ -11,11 +12,12 @@ struct Guard {
     static Guard of(PyObject* guard) {
         return {PyTuple_GetItem(guard, 0), PyTuple_GetItem(guard, 1), PyTuple_GetItem(guard, 2)};
     }
-    bool holds() const {
-        PyObject* now = PyDict_GetItemWithError(attributes, name);
-        if (!now) PyErr_Clear();
-        return now == value;
+    PyObject* now() const {
+        PyObject* found = PyDict_GetItemWithError(attributes, name);
+        if (!found) PyErr_Clear();
+        return found;
     }
+    bool holds() const { return now() == value; }
 };
 
 // What each call asks for, found once in the parts that it is made of, which keep it alive.
@@ -25,8 +27,8 @@ struct Route {
     State* state;
     const RelationInfo* to;
     i64 times;
-    PyObject* free;
-    Guard listening, guards[MOST];
+    PyObject *free, *line;
+    Guard listening, feeds, guards[MOST];
     u32 count;
 
     bool is_open() const {
@@ -42,7 +44,21 @@ inline void free_route(PyObject* capsule) { free(PyCapsule_GetPointer(capsule, n
 
 // What such a function is made of, as a tuple that Python's garbage collector sees through; the route comes last.
 struct Straight {
-    enum Part { STATE_, RELATION, TIMES, GUARDS, FREE, OTHERWISE, HEED, PASS_ON, LISTENING, AFTERWARDS, PARTS };
+    enum Part {
+        STATE_,
+        RELATION,
+        TIMES,
+        GUARDS,
+        FREE,
+        OTHERWISE,
+        HEED,
+        LINE,
+        PASS_ON,
+        LISTENING,
+        FEEDS,
+        AFTERWARDS,
+        PARTS
+    };
     PyObject* parts;
 
     PyObject* operator[](int part) const { return PyTuple_GetItem(parts, part); }
@@ -57,7 +73,9 @@ struct Straight {
         if (!route.to || !call.times(2, route.times)) return false;
         route.state = call.state;
         route.free = (*this)[FREE];
+        route.line = (*this)[LINE];
         route.listening = Guard::of((*this)[LISTENING]);
+        route.feeds = Guard::of((*this)[FEEDS]);
         route.count = u32(PyTuple_Size((*this)[GUARDS]));
         if (route.count > Route::MOST) return PyErr_Format(PyExc_TypeError, "straight takes fewer guards"), false;
         for (u32 i = 0; i < route.count; ++i) route.guards[i] = Guard::of(PyTuple_GetItem((*this)[GUARDS], i));
@@ -67,18 +85,42 @@ struct Straight {
     // Nothing was done: the row goes the way of all others.
     PyObject* otherwise(PyObject* row) const { return PyObject_CallFunctionObjArgs((*this)[OTHERWISE], row, nullptr); }
 
-    // The update is over, and Python must see to the rest: nobody else may be inside before it has. Those who listen
-    // are told afterwards.
-    PyObject* heed(PyObject* report, PyObject* row) const {
+    // Nobody else is inside meanwhile.
+    template <class Work> auto alone(const Work& work) const {
         PyList_SetSlice((*this)[FREE], 0, 1, nullptr);
-        Ref heeded{PyObject_CallFunctionObjArgs((*this)[HEED], report, row, nullptr)};
+        auto outcome = work();
         PyObject *kind, *value, *trace;
         PyErr_Fetch(&kind, &value, &trace);
         PyList_Append((*this)[FREE], &_Py_NoneStruct);
-        Ref passed{PyObject_CallFunctionObjArgs((*this)[PASS_ON], nullptr)};
-        if (!passed) PyErr_Clear();
+        if (PyObject_Size((*this)[LINE])) {
+            Ref passed{PyObject_CallFunctionObjArgs((*this)[PASS_ON], nullptr)};
+            if (!passed) PyErr_Clear();
+        }
         PyErr_Restore(kind, value, trace);
-        return heeded ? PyObject_CallFunctionObjArgs((*this)[AFTERWARDS], nullptr) : nullptr;
+        return outcome;
+    }
+
+    // Whether those who iterate over changes have them now, and nobody else listens.
+    bool feed() const {
+        PyObject* feeds = route().feeds.now();
+        if (!feeds || is_none(feeds)) return false;
+        Py_IncRef(feeds);  // others may listen once foreign code has run
+        Ref held{feeds};
+        Call call(route().state);
+        return call && viewlet::feed(*call.state, {feeds});
+    }
+
+    // The update is over. Where it cannot be told from here, Python must see to the rest, and tells those who listen
+    // afterwards.
+    PyObject* heed(PyObject* report, PyObject* row) const {
+        bool fed = false;
+        PyObject* heeded = alone([&] {
+            fed = is_none(report) && feed();
+            return fed ? none() : PyObject_CallFunctionObjArgs((*this)[HEED], report, row, nullptr);
+        });
+        if (!heeded || fed) return heeded;
+        Py_DecRef(heeded);
+        return PyObject_CallFunctionObjArgs((*this)[AFTERWARDS], nullptr);
     }
 };
 
@@ -108,7 +150,8 @@ inline PyObject* go_straight(PyObject* parts, PyObject* row) {
     return is_none(report.object) && !route.is_heard() ? report.give() : way.heed(report.object, row);
 }
 
-// straight(state, relation, times, guards, free, otherwise, heed, pass_on, listening, afterwards) -> a function of a row
+// straight(state, relation, times, guards, free, otherwise, heed, line, pass_on, listening, feeds, afterwards) -> a
+// function of a row
 inline PyObject* straight(PyObject*, Arguments arguments, Py_ssize_t count) {
     static PyMethodDef way{"insert_or_delete", reinterpret_cast<PyFunction>(go_straight), METH_O, nullptr};
     if (count != Straight::PARTS) return PyErr_Format(PyExc_TypeError, "straight takes %d parts", int(Straight::PARTS));

@@ -1,10 +1,13 @@
 // What changed in a result as Python tuples. A cell is the value that a user sees, or becomes it by a function of
-// Python's: of DECIMAL it is the integer of its last places, of DATE and TIMESTAMP days and microseconds since 1970.
+// Python's: of DECIMAL it is the integer of its last places, of DATE its day as Python counts them, of TIMESTAMP
+// microseconds since 1970.
 #pragma once
 #include "fill.hpp"
 #include "python.hpp"
 
 namespace viewlet {
+
+inline constexpr i64 DAYS_TO_1970 = 719163;  // date(1970, 1, 1).toordinal()
 
 template <class T> T value_at(const Rows::Filled& filled, u64 place, u64 each = sizeof(T)) {
     T value;
@@ -27,8 +30,8 @@ inline PyObject* cell_at(const ResultColumn& column, const Rows::Filled& filled,
         case Sql::SMALLINT: return PyLong_FromLongLong(value_at<short>(filled, place));
         case Sql::USMALLINT: return PyLong_FromLongLong(value_at<unsigned short>(filled, place));
         case Sql::UINTEGER: return PyLong_FromLongLong(value_at<u32>(filled, place));
-        case Sql::INTEGER:
-        case Sql::DATE: return PyLong_FromLongLong(value_at<i32>(filled, place));
+        case Sql::INTEGER: return PyLong_FromLongLong(value_at<i32>(filled, place));
+        case Sql::DATE: return PyLong_FromLongLong(value_at<i32>(filled, place) + DAYS_TO_1970);
         case Sql::BIGINT:
         case Sql::TIMESTAMP: return PyLong_FromLongLong(value_at<i64>(filled, place));
         case Sql::DOUBLE: return PyFloat_FromDouble(value_at<double>(filled, place));
@@ -37,15 +40,24 @@ inline PyObject* cell_at(const ResultColumn& column, const Rows::Filled& filled,
     }
 }
 
-// `shown` is None, the one NaN of all doubles, or a function of the cell.
+inline bool is_nan_at(const ResultColumn& column, const Rows::Filled& filled, u64 place) {
+    if (column.type != Sql::DOUBLE) return false;
+    double value = value_at<double>(filled, place);
+    return value != value;
+}
+
+// `shown` is None, the one NaN of all doubles, a function of the cell, or (a function, what it takes before the cell).
 inline PyObject* shown_at(const ResultColumn& column, const Rows::Filled& filled, u64 place, PyObject* shown) {
+    if (is_exactly(shown, PyFloat_Type)) {
+        if (!is_nan_at(column, filled, place)) return cell_at(column, filled, place);
+        Py_IncRef(shown);
+        return shown;
+    }
     Ref cell{cell_at(column, filled, place)};
     if (!cell || is_none(shown) || is_none(cell.object)) return cell.give();
-    if (!is_exactly(shown, PyFloat_Type)) return PyObject_CallFunctionObjArgs(shown, cell.object, nullptr);
-    double value = PyFloat_AsDouble(cell.object);
-    if (value == value) return cell.give();
-    Py_IncRef(shown);
-    return shown;
+    if (!is_exactly(shown, PyTuple_Type)) return PyObject_CallFunctionObjArgs(shown, cell.object, nullptr);
+    PyObject *function = PyTuple_GetItem(shown, 0), *first = PyTuple_GetItem(shown, 1);
+    return PyObject_CallFunctionObjArgs(function, first, cell.object, nullptr);
 }
 
 // (weight, row); the weight is the first column.
@@ -56,17 +68,19 @@ inline PyObject* change_at(const ResultInfo& result, const Rows& rows, u64 place
         if (!cell) return nullptr;
         PyTuple_SetItem(row.object, c - 1, cell);
     }
-    return row ? tuple_of(cell_at(result.columns[0], rows.filled[0], place), row.give()) : nullptr;
+    return row ? tuple_of(PyLong_FromLongLong(value_at<i64>(rows.filled[0], place)), row.give()) : nullptr;
 }
 
 // What went, then what came.
 inline PyObject* changes_of(const ResultInfo& result, const Rows& rows, PyObject* shown) {
-    Ref list{PyList_New(0)};
+    Ref list{PyList_New(rows.length)};
+    Py_ssize_t end = 0;
     auto add = [&](bool came) {
         for (i64 i = 0; list && i < rows.length; ++i) {
             if ((value_at<i64>(rows.filled[0], u64(i)) > 0) != came) continue;
-            Ref change{change_at(result, rows, u64(i), shown)};
-            if (!change || PyList_Append(list.object, change.object)) return false;
+            PyObject* change = change_at(result, rows, u64(i), shown);
+            if (!change) return false;
+            PyList_SetItem(list.object, end++, change);
         }
         return list.object != nullptr;
     };
