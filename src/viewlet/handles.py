@@ -35,6 +35,7 @@ class Owner(Protocol):
     _straight_in: Session | None
     _inserts: Ways
     _deletes: Ways
+    _upserts: Ways
     _handles: WeakSet[Table]
 
     @property
@@ -92,19 +93,23 @@ class Table(Readable):
     def upsert(self, rows: Any) -> None:
         """Insert rows in place of those that have the same PRIMARY KEY; see :meth:`Database.upsert`."""
         self._database.upsert(self.name, rows)
+        if "upsert" not in self.__dict__:
+            self._go_straight()
 
     def _go_straight(self) -> None:
-        """Where rows can go straight in, these two methods are calls into machine code until :meth:`let_go`."""
+        """Where rows can go straight in, these methods are calls into machine code until :meth:`let_go`."""
         database = self._database
         if database._straight_in is not database._session:
             database._go_straight()
         if self.name in database._inserts:
             vars(self).update(insert=database._inserts[self.name], delete=database._deletes[self.name])
             database._handles.add(self)
+        if self.name in database._upserts:
+            vars(self).update(upsert=database._upserts[self.name])
 
     def let_go(self) -> None:
         """Those calls are of a session that is no more."""
-        for name in ("insert", "delete"):
+        for name in ("insert", "delete", "upsert"):
             vars(self).pop(name, None)
 
     # -- rows ----------------------------------------------------------------------------------------------------------

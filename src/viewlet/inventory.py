@@ -37,6 +37,7 @@ class Inventory:
     _straight_in: Session | None
     _inserts: Ways
     _deletes: Ways
+    _upserts: Ways
     _handles: WeakSet[Table]
     _counting: Counting
 

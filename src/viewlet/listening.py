@@ -16,7 +16,7 @@ from viewlet.boundary import WildError
 from viewlet.changes import Change, Feed, Feeds, Look, Row
 from viewlet.compiler.script import compile_script
 from viewlet.compiler.strategy import StrategyName
-from viewlet.engines.native.bridge import Guard, Way
+from viewlet.engines.native.bridge import REPLACES, Guard, Way
 from viewlet.engines.native.emit.watch import UNWATCHED, Watched
 from viewlet.engines.native.engine import NativeEngine
 from viewlet.errors import Error, refusing_depth
@@ -188,8 +188,11 @@ class Updating(Listening):
         Of several rows with one key the last one stays. All of it is one update: the views never show a key without
         its row. A stream or table without a PRIMARY KEY raises :class:`DataError`.
         """
-        rows = self._settled(relation, rows)
-        self._do(lambda session, rows: session.upsert(relation, rows), rows)
+        way = self._upserts.get(relation) if type(rows) is tuple else None
+        if way is None:
+            self._upsert(relation, rows)
+        else:
+            way(rows)
 
     def apply(self, events: Any) -> None:
         """Apply an ordered mix of inserts and deletes, all or none.
@@ -202,14 +205,19 @@ class Updating(Listening):
 
     def _update(self, relation: str, times: int, rows: Any) -> None:
         """Insert rows, or delete them, in any form."""
-        if type(rows) is not tuple:
-            rows = self._settled(relation, rows)
         if self._straight_in is not self._session:
             self._go_straight()
-        self._do(lambda session, rows: session.change(relation, rows, times), rows)
+        self._do(lambda session, rows: session.change(relation, rows, times), self._settled(relation, rows))
+
+    def _upsert(self, relation: str, rows: Any) -> None:
+        if self._straight_in is not self._session:
+            self._go_straight()
+        self._do(lambda session, rows: session.upsert(relation, rows), self._settled(relation, rows))
 
     def _settled(self, relation: str, rows: Any) -> Any:
         """Before the turn begins: code that makes the rows may itself ask the database."""
+        if type(rows) is tuple:
+            return rows
         if type(rows) is pa.RecordBatch and self._schemas.know(self._running.relation(relation), rows.schema):
             return rows
         data = arrow.settled(rows, relation)
@@ -254,16 +262,18 @@ class Updating(Listening):
         if isinstance(session, NativeSession):
             told: Guard = (self._subscriptions, "compares", False)
             guards = ((self, "_session", session), (self, "_build", None), told)
-            self._inserts, self._deletes = (
-                session.straight(times, guards, self._turn, self._otherwise(times)) for times in (1, -1)
+            self._inserts, self._deletes, self._upserts = (
+                session.straight(times, guards, self._turn, self._otherwise(times)) for times in (1, -1, REPLACES)
             )
 
     def _otherwise(self, times: int) -> Callable[[str], Way]:
+        if times == REPLACES:
+            return lambda name: partial(self._upsert, name)
         return lambda name: partial(self._update, name, times)
 
     def _let_go(self) -> None:
         """Of the session before: nothing may keep its rows."""
-        self._straight_in, self._inserts, self._deletes = None, {}, {}
+        self._straight_in, self._inserts, self._deletes, self._upserts = None, {}, {}, {}
         for handle in self._handles:
             handle.let_go()
         self._handles.clear()

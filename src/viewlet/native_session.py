@@ -12,7 +12,17 @@ from viewlet.boundary import is_one_row, to_key
 from viewlet.changes import Feed, Feeds, Look, Subscriptions
 from viewlet.elements import with_elements
 from viewlet.engines.base import Engine
-from viewlet.engines.native.bridge import ArrowRows, Cells, Guard, KeyTakenError, Point, Report, SpoiledError, Way
+from viewlet.engines.native.bridge import (
+    REPLACES,
+    ArrowRows,
+    Cells,
+    Guard,
+    KeyTakenError,
+    Point,
+    Report,
+    SpoiledError,
+    Way,
+)
 from viewlet.engines.native.engine import Compiled, NativeEngine
 from viewlet.errors import Error
 from viewlet.keys import Event, Given
@@ -80,8 +90,13 @@ class NativeSession(Session):
             self._change_many(name, rows_of(data, self.relations[name]), times)
 
     def straight(self, times: int, guards: Sequence[Guard], turn: Turn, otherwise: Callable[[str], Way]) -> Ways:
-        """By stream: the call for a single row, where nothing is done to rows before they reach the program."""
+        """By stream: the call for a single row, where nothing is done to rows before they reach the program.
+
+        Python takes back an upsert that somebody listens to and that cannot be shown.
+        """
         told, state = self._subscriptions, self.engine.state
+        if times == REPLACES:
+            guards = (*guards, (told, "anybody", False))
         listening: tuple[Guard, Guard] = (told, "anybody", True), (told, "feeds", None)
         after = (turn.line, turn.call_next, listening, told.tell)
         return {
@@ -89,6 +104,7 @@ class NativeSession(Session):
                 name, times, guards, turn.free, otherwise(name), partial(self._heed, name, times), *after
             )
             for name in self._streams
+            if times != REPLACES or (name in self.engine.keyed and self.relations[name].key)
         }
 
     def _heed(self, name: str, times: int, report: Report, row: object) -> None:

@@ -194,7 +194,15 @@ class Life:
         for row in rows:
             self.oracle.connection.execute("DELETE FROM r WHERE id = ?", row[:1])
             self.oracle.apply("+", "r", row)
-        self.db.upsert("r", self.chance.choice([rows, arrow("r", rows)]))
+        match self.chance.choice(["rows", "arrow", "handle"]):
+            case "rows":
+                self.db.upsert("r", rows)
+            case "arrow":
+                self.db.upsert("r", arrow("r", rows))
+            case "handle":
+                handle = self.db.table("r")
+                for row in rows:
+                    handle.upsert(row)
 
     def change(self) -> None:
         sql = self.chance.choice(CHANGES)

@@ -165,6 +165,30 @@ def test_an_upsert_of_many_is_one_step(db: Database) -> None:
         assert db.view("plain").rows() == [(0, 5, 10.0)]
 
 
+def test_single_rows_replace_those_with_their_keys(db: Database) -> None:
+    orders, heard = db.stream("orders"), list[Any]()
+    for amount in (1, 5, 5, 7):
+        orders.upsert((1, "ann", amount))
+        db.upsert("orders", (3, "bob", amount))
+    assert sorted(db.view("sums").rows()) == [("oslo", Decimal("7.00"), 1), ("rome", Decimal("9.50"), 2)]
+    refused(db, lambda: orders.upsert((1, "ann", "x")), "amount", 0)
+    end = db.view("sums").subscribe(heard.append)
+    orders.upsert((1, "ann", 7))
+    orders.upsert((1, "ann", 8))
+    end()
+    orders.upsert((1, "ann", 9))
+    assert heard == [(-1, ("oslo", Decimal("7.00"), 1)), (1, ("oslo", Decimal("8.00"), 1))]
+    day = "2024-01-01"
+    pairs = db.stream("pairs")
+    for x in (1.0, 2.0, 2.0):
+        pairs.upsert((1, day, x))
+    refused(db, lambda: pairs.upsert((2, day, 2.0)), "x = 2.0 is there already", 0)
+    pairs.delete((1, day, 2.0))
+    pairs.upsert((2, day, 2.0))
+    assert db.view("plain").rows() == [(0, 1, 2.0)]
+    state(db)
+
+
 def test_an_upsert_that_nobody_can_be_told_of_is_taken_back() -> None:
     """A sum that its column cannot show is no reason to lose rows."""
     db = viewlet.connect(wait_native=True)

@@ -35,6 +35,7 @@ Asked = tuple[tuple[int, str, tuple[Show, ...]], ...]  # of each result: its num
 Changed = tuple[str, list[tuple[int, tuple[Any, ...]]]]  # a result, and what changed: how often a row came, and the row
 Feeds = tuple[Any, ...]  # see runtime/feeds.hpp
 Pairs = Sequence[tuple[int, int]]  # numbers of relations, maps or views: those of the state itself first
+REPLACES = 0  # for `times`: a row comes in place of the one with its primary key
 WIDEST = 39  # digits of 128 bits
 ALL = (1 << 63) - 2  # rows of a result, which are fewer
 

@@ -1,7 +1,7 @@
 // A single row by one call: what db.stream("bids").insert is while nothing stands between the row and its trigger.
 #pragma once
 #include "feeds.hpp"
-#include "updates.hpp"
+#include "upserts.hpp"
 
 namespace viewlet {
 
@@ -26,7 +26,7 @@ struct Route {
 
     State* state;
     const RelationInfo* to;
-    i64 times;
+    i64 times;  // 0: it comes in place of the row with its primary key
     PyObject *free, *line;
     Guard listening, feeds, guards[MOST];
     u32 count;
@@ -141,7 +141,8 @@ inline PyObject* go_straight(PyObject* parts, PyObject* row) {
         State& state = *call.state;
         char* cells = state.batch.rows.take(route.to->row_size);
         if (take_row(state.library, state.texts(), cells, route.to->columns, route.to->width, row)) {
-            state.batch.events.push(Event{route.to, route.times, cells});
+            state.batch.events.push(Event{route.to, route.times ? route.times : 1, cells});
+            if (!route.times) replace_holders(state, *route.to);
             report.object = run(state);
             if (!report) return nullptr;
         }

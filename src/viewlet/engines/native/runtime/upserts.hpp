@@ -27,7 +27,7 @@ inline void keep_last(Batch& batch, const RelationInfo& of) {
 // How many go.
 inline u64 replace_holders(State& state, const RelationInfo& of) {
     Batch& batch = state.batch;
-    keep_last(batch, of);
+    if (batch.size() > 1) keep_last(batch, of);
     Pile given = batch.events;
     batch.events = {};
     auto* events = reinterpret_cast<Event*>(given.data);
