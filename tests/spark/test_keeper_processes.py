@@ -30,6 +30,7 @@ from viewlet.errors import Error
 from viewlet.spark.driver.arguments import check_ports
 from viewlet.spark.process import nursery, server
 from viewlet.spark.process.client import stop
+from viewlet.spark.process.keeper import has_ended
 from viewlet.spark.process.process import NOTE, Process, Settings, _look, directory_for, owner, sweep
 from viewlet.spark.process.protocol import PROOF_SECONDS, Message, UnreachableError, ask
 from viewlet.spark.process.secret import Secret
@@ -253,3 +254,12 @@ def test_a_process_is_told_from_a_later_one_of_its_number() -> None:
     assert mine is not None
     assert Process(os.getpid(), mine.started).is_alive
     assert not Process(os.getpid(), "another time").is_alive
+
+
+def test_a_keeper_waits_for_a_cell_that_has_closed_its_port() -> None:
+    """A process that is killed closes its port before it ends: its address must not be given out again."""
+    if not (pid := os.fork()):
+        time.sleep(0.3)
+        os._exit(0)
+    assert not has_ended(pid, 0.0)
+    assert has_ended(pid, 60.0)

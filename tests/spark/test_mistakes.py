@@ -18,7 +18,7 @@ from tests.spark.cluster import until
 from viewlet.errors import Error
 from viewlet.spark import maintain
 from viewlet.spark.driver.cluster import on_cluster, refuse_other_python
-from viewlet.spark.driver.runner import Runner
+from viewlet.spark.driver.runner import Runner, _short_if_stopped
 
 SCRIPT = """
 CREATE STREAM r (a BIGINT NOT NULL);
@@ -142,6 +142,24 @@ class Watched(Runner):
         except Exception:
             self.told.append(traceback.format_exc())
             raise
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "java.io.InterruptedIOException: stop",
+        "[SPARK_JOB_CANCELLED] Job 7 cancelled part of cancelled job group 1 SQLSTATE: XXKDA",
+        "[SPARK_JOB_CANCELLED] Job 7 cancelled Query [id = 23, runId = 42] was stopped SQLSTATE: XXKDA",
+    ],
+)
+def test_a_stop_is_known_by_each_of_its_texts(said: str) -> None:
+    with pytest.raises(Error, match=PROXY_ERROR), _short_if_stopped():
+        raise RuntimeError(said + "\n\tat java" * SHORT)
+
+
+def test_a_job_that_somebody_cancels_is_a_failure() -> None:
+    with pytest.raises(RuntimeError, match="because killed"), _short_if_stopped():
+        raise RuntimeError("[SPARK_JOB_CANCELLED] Job 7 cancelled because killed via the Web UI")
 
 
 @pytest.mark.parametrize("pinned", ["true", "false"])

@@ -58,7 +58,9 @@ SETTINGS = {  # of the query's session
     # nothing to adapt, and each shuffle would be a job of its own: as Spark has it for streams anyway
     "spark.sql.adaptive.enabled": "false",
 }
-STOPPED = re.compile(r"Interrupted(?:IO)?Exception|ClosedByInterruptException|cancelled job group")
+STOPPED = re.compile(
+    r"Interrupted(?:IO)?Exception|ClosedByInterruptException|cancelled job group|Query \[[^]]*\] was stopped"
+)
 SPARKS_WORDS = "py4j.protocol.Py4JJavaError: An error occurred while calling"
 CLEAN_EVERY = 20  # batches
 REMEMBERED = 1000  # batches' progress, in memory

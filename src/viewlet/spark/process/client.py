@@ -127,11 +127,15 @@ def stop(run: Run, addresses: Iterable[Address]) -> None:
 
 
 def open_here(ticket: Ticket) -> Address:
-    """By the keeper of this executor. The first task that needs it starts it."""
+    """By the keeper of this executor. The first task that needs it starts it.
+
+    Who asks has found nobody where the ticket says that the cell is.
+    """
     run, of = ticket.run, owner()
     directory = directory_for(run.id, of)
     artefact, buffers = packed(Store(run.store), ticket.artefact)
-    header = {"do": "open", "cell": ticket.cell, "artefact": artefact}
+    gone = None if ticket.address is None else ticket.address.to_json()
+    header = {"do": "open", "cell": ticket.cell, "artefact": artefact, "gone": gone}
 
     def opened(keeper: Address) -> Address:
         return Address.from_json(ask(keeper, run.secret, header, buffers).header["address"])

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -30,6 +31,7 @@ from viewlet.spark.process.server import Listener, Reply, own_host, say
 from viewlet.spark.process.worker import CellProcess
 
 LINGER = 5.0  # seconds without a cell
+LAST_MOMENTS = 1.0  # seconds from a killed process's last port to its end, where the processor is busy
 
 
 class Keeper:
@@ -69,9 +71,10 @@ class Keeper:
             self._asked = time.monotonic()
         return self._owner.is_alive and time.monotonic() - self._asked < LINGER
 
-    def _bury(self) -> None:
-        for name, (pid, _) in list(self._cells.items()):
-            if os.waitpid(pid, os.WNOHANG) != (0, 0):
+    def _bury(self, gone: list[Any] | None = None) -> None:
+        """Forget cells that have ended. One where nobody answers closed its port, and is about to end."""
+        for name, (pid, address) in list(self._cells.items()):
+            if has_ended(pid, LAST_MOMENTS if address.to_json() == gone else 0.0):
                 del self._cells[name]
 
     # -- opening a cell ------------------------------------------------------------------------------------------------
@@ -81,7 +84,7 @@ class Keeper:
         if message.header["do"] != "open":
             raise UnreachableError("a keeper has the port now")
         name: str = message.header["cell"]
-        self._bury()
+        self._bury(message.header["gone"])
         if name in self._cells:
             return Reply({"address": self._cells[name][1].to_json()})
         fresh = self._program(message)
@@ -110,6 +113,16 @@ class Keeper:
             say(f"cell {name} failed: {error!r}")
         finally:
             os._exit(status)
+
+
+def has_ended(pid: int, within: float) -> bool:
+    """Whether a child has ended, or does so within some seconds."""
+    until = time.monotonic() + within
+    while os.waitpid(pid, os.WNOHANG) == (0, 0):
+        if time.monotonic() >= until:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 def main() -> None:
