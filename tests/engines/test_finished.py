@@ -34,7 +34,8 @@ FINISHED = {
 COMPARED = {  # a part compares with the key of the row: there was no map for it, and the view could not be made
     "behind": "SELECT r.j, sum(s.y) AS v FROM r, s WHERE r.j < s.j GROUP BY r.j",
     "next": "SELECT r.j, sum(r.x * s.y) AS v, count(*) AS n FROM r, s WHERE r.j = s.j + 1 GROUP BY r.j",
-    "near": "SELECT a.k, a.j, sum(b.x) AS v FROM r a JOIN r b ON a.k = b.k AND b.j BETWEEN a.j - 1 AND a.j GROUP BY ALL",
+    "near": "SELECT a.k, a.j, sum(b.x) AS v FROM r a JOIN r b ON a.k = b.k AND b.j BETWEEN a.j - 1 AND a.j"
+    " GROUP BY a.k, a.j",
 }
 KEPT = COMPARED | {
     "whole": "SELECT a.j, sum(a.n * b.n) AS v FROM r a, r b WHERE a.j = b.j GROUP BY a.j",

@@ -181,7 +181,7 @@ def bound(
 class Keys:
     """The value of each key, by the term that it is grouped by; of several grouping ``sets``, which keys each has.
 
-    ``place`` is the variable that says to which of them a row belongs. ``written`` are the keys with a subquery in them:
+    ``place`` is the variable that says to which of them a row belongs. ``written`` are the keys that have a subquery:
     each time that is translated, it has other terms.
     """
 
