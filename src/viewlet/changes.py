@@ -143,9 +143,9 @@ class Subscriptions:
         if self._takes_notes:
             self._database._all_told()
 
-    def look_back(self) -> None:
-        """Before an engine comes that does not tell what changes: the rows of now, to be compared with."""
-        for view in self.listening.keys() - self._rows.keys():
+    def look_back(self, views: Collection[str]) -> None:
+        """Before an engine comes that does not tell what changes in them: the rows of now, to be compared with."""
+        for view in (self.listening.keys() & views) - self._rows.keys():
             self._rows[view] = self._database._weights(view)
         self._count()
 

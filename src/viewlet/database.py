@@ -136,13 +136,15 @@ class Database(Clock):
                 translation = self._translation.followed(before + script)
                 self._check_stored(translation)
                 program = compile_script(translation.script, self._strategy)
+                replaced = self._replaced(translation.script)
+                self._subscriptions.look_back(replaced)
                 session = None if translation.steps else self._session_after(program, script)
                 if session is not None:
                     self._session, self._translation = session, translation
                 elif isinstance(self._running, NativeSession) and self._running.came:
                     raise cannot_go_on(self._running.came)
                 else:
-                    self._subscriptions.look_back()
+                    self._subscriptions.look_back(self._subscriptions.listening)
                     tables, changes = self._tables_after(translation)
                     session = self._session_for(program, tables, translation.script)
                     self._take(session, translation, script, changes)
@@ -156,10 +158,16 @@ class Database(Clock):
         self._wind()
         self._let_go()
         self._subscriptions.keep({result.name for result in session.program.results})
-        if any(isinstance(step, Changed) for step in translation.steps):
+        if replaced or any(isinstance(step, Changed) for step in translation.steps):
             self._subscriptions.publish(self._subscriptions.look())
         self._subscriptions.settle()
         self._compile_natively()
+
+    def _replaced(self, after: Script) -> list[str]:
+        """The views that somebody listens to, and that a script defines in another way."""
+        before = {result.name: result for result in self._translation.script.results}
+        heard = (result for result in after.results if result.name in self._subscriptions.listening)
+        return [result.name for result in heard if before.get(result.name) != result]
 
     def _check_stored(self, translation: Translation) -> None:
         """What a script needs of streams that store no rows."""

@@ -102,8 +102,11 @@ def is_function(name: str) -> bool:
 
 
 def first_line(error: Exception) -> str:
-    """What DuckDB says is wrong, without where it stands in a text that no user wrote."""
-    return str(error).split("\n")[0]
+    """What DuckDB says is wrong, without where it stands in a text that no user wrote.
+
+    What a row says of itself by ``error('…')`` is a whole sentence.
+    """
+    return str(error).split("\n")[0].removeprefix("Invalid Input Error: ")
 
 
 def depends_on_more(text: str, aggregates: Collection[str] = ()) -> bool:

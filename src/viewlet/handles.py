@@ -200,5 +200,5 @@ class Listing(Mapping[str, T], Generic[T]):
         return f"<ul>{items}</ul>" if items else f"no {self._what}"
 
 
-def missing(name: str, what: str, there: list[str]) -> Error:
-    return Error(f"there is no {what} {name}; there are: {', '.join(there) or 'none'}")
+def missing(name: str, what: str, there: list[str], elsewhere: str = "") -> Error:
+    return Error(f"there is no {what} {name}; there are: {', '.join(there) or 'none'}{elsewhere}")

@@ -113,14 +113,19 @@ class Inventory:
     def stream(self, name: str) -> Table:
         """A handle on a stream: ``bids.insert(row)``, ``bids.delete(row)``, and its stored rows."""
         if name not in (streams := self._relations(static=False)):
-            raise missing(name, "stream", streams)
+            raise missing(name, "stream", streams, self._elsewhere(name))
         return Table(self, name)
 
     def table(self, name: str) -> Table:
         """A handle on a stream or table by its name. It reads the stored rows as they are at each call."""
         if name not in (relations := [*self._relations(static=False), *self._relations(static=True)]):
-            raise missing(name, "stream or table", relations)
+            raise missing(name, "stream or table", relations, self._elsewhere(name))
         return Table(self, name)
+
+    def _elsewhere(self, name: str) -> str:
+        """For who asks for something of another kind."""
+        kinds = (("stream", self.streams), ("table", self.tables), ("view", self.views))
+        return "".join(f"; {name} is a {kind}: db.{kind}({name!r})" for kind, names in kinds if name in names)
 
     def _relations(self, *, static: bool) -> list[str]:
         relations = (relation for relation in self.program.relations if not relation.is_hidden)

@@ -148,7 +148,7 @@ class Listening(Inventory):
             hint = "a plain view, which only other views read: write CREATE MATERIALIZED VIEW to read it"
             raise Error(f"{name} is {hint}")
         there = ", ".join(result.name for result in results) or "none"
-        raise Error(f"there is no view {name}; there are: {there}")
+        raise Error(f"there is no view {name}; there are: {there}{self._elsewhere(name)}")
 
 
 class Updating(Listening):

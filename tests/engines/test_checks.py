@@ -24,7 +24,7 @@ def test_rows_are_checked_in_every_form(engine: EngineName, tmp_path: Path) -> N
     database.execute(SCHEMA)
     database.insert("r", [(1, "x", None), (None, None, None)])  # NULL is not FALSE
     database.insert("r", {"a": 2, "b": "y"})
-    with pytest.raises(viewlet.DataError, match=r"r, row 1: .*CHECK \(A > 0\) does not hold \(a 0"):
+    with pytest.raises(viewlet.DataError, match=r"r, row 1: CHECK \(A > 0\) does not hold \(a 0"):
         database.insert("r", [(1, "x", None), (0, "x", None)])
     with pytest.raises(viewlet.DataError, match=r"CHECK \(length\(b\) < 4 AND b <> 'it''s'\) does not hold"):
         database.apply([("+", "r", (1, "long", None))])

@@ -18,6 +18,9 @@ QUERIES = {
     "in_parentheses": "SELECT x.a, x.b FROM (SELECT DISTINCT (a), ((r.b)) FROM r) x",
     "a_key_of_another_type": "SELECT CAST(a AS DOUBLE) AS d, a, CAST(a AS DECIMAL(5,1)) AS e, SUM(b) AS z FROM r "
     "GROUP BY CUBE (a, w)",
+    "a_key_with_a_subquery": "SELECT a IN (SELECT b FROM s) AS k, COUNT(*) AS n FROM r GROUP BY 1 HAVING k OR n > 1",
+    "such_a_key_in_sets": "SELECT (SELECT MAX(s.c) FROM s WHERE s.b = r.a) AS k, w, SUM(b) AS z FROM r "
+    "GROUP BY ROLLUP (k, w)",
     "excluded": "SELECT * EXCLUDE (w) FROM r",
     "replaced": "SELECT * REPLACE (b + 1 AS b) RENAME (a AS z) FROM r",
     "some": "SELECT r.* EXCLUDE (a), s.* EXCLUDE (b, x) FROM r LEFT JOIN s ON r.a = s.b",

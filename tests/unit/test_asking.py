@@ -323,10 +323,12 @@ def test_a_database_that_nobody_has_is_gone() -> None:
 
 
 def test_names_that_are_not_there(db: Database) -> None:
-    with pytest.raises(Error, match="there is no stream nation; there are: bids"):
+    with pytest.raises(Error, match=r"there is no stream nation; .*: bids; nation is a table: db.table\('nation'\)"):
         db.stream("nation")
     with pytest.raises(Error, match="there is no stream or table by_who; there are: bids, nation"):
         db.table("by_who")
+    with pytest.raises(Error, match=r"there is no view bids; .*; bids is a stream: db.stream\('bids'\)"):
+        db.view("bids")
     with pytest.raises(Error, match="a script is a str"):
         db.sql(3)  # type: ignore[arg-type]
 

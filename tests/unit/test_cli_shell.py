@@ -53,7 +53,7 @@ def test_a_directory_is_there_again(tmp_path: Path) -> None:
         ("SELEC 1;", 2, "SELEC"),
         ("SELECT * FROM nothing;", 2, "nothing"),
         ("\\x", 2, "there is no command \\x"),
-        ("\\d nothing", 2, "nothing"),
+        ("\\d nothing", 2, "there is no stream, table or view nothing; there are: "),
         ("\\watch", 2, "\\watch VIEW SECONDS"),
         ("CREATE STREAM s (a BIGINT PRIMARY KEY); INSERT INTO s VALUES (1); INSERT INTO s VALUES (1);", 3, "already"),
     ],

@@ -116,3 +116,21 @@ def test_what_cannot_be_called_is_refused_at_once(db: Database) -> None:
     for given in ((None,), (5,), (print, "gone")):
         with pytest.raises(viewlet.Error, match="subscribe takes functions, the first to call with each change, not "):
             db.view("total").subscribe(*given)  # type: ignore[arg-type]
+
+
+def test_a_view_that_is_replaced_tells_the_difference(db: Database) -> None:
+    """At once: what listeners were told adds up to the view before the next update as after it."""
+    seen: list[tuple[int, tuple[object, ...]]] = []
+    db.insert("bids", [A, B])
+    changes = db.view("total").changes()
+    db.view("total").subscribe(seen.append)
+    replace = "CREATE OR REPLACE MATERIALIZED VIEW total AS"
+    db.execute(f"{replace} SELECT count(*) AS n FROM bids")
+    assert seen == [(-1, (150,)), (1, (2,))]
+    db.insert("bids", C)
+    db.execute(f"{replace} SELECT id, volume FROM bids WHERE volume > 150; CREATE VIEW other AS SELECT 1 AS one")
+    assert seen[2:] == [(-1, (2,)), (1, (3,)), (-1, (3,)), (1, C)]
+    db.execute(f"{replace} SELECT id, volume FROM bids WHERE volume > 150")
+    db.delete("bids", C)
+    assert seen[6:] == [(-1, C)]
+    assert list(changes) == seen

@@ -26,6 +26,7 @@ from viewlet.cli.shelves import arranged
 from viewlet.database import Database
 from viewlet.directory import connect
 from viewlet.errors import Error
+from viewlet.handles import missing
 from viewlet.looking import window
 from viewlet.program.trigger import ResultColumn
 from viewlet.schema import Column
@@ -51,7 +52,7 @@ HELP = """\
 A statement ends with ; and may have several lines. SELECT is answered once, CREATE MATERIALIZED VIEW stays fresh.
 
 \\d            what there is                \\explain VIEW        how it is kept fresh
-\\d NAME       its columns and rows         \\watch VIEW [SECONDS] its rows, until Ctrl-C
+\\d NAME       its columns                  \\watch VIEW [SECONDS] its rows, until Ctrl-C
 \\timing       how long each takes, or not  \\q                   the end
 """
 DirectoryArgument = Annotated[
@@ -149,7 +150,9 @@ class Shell:
         if name in database.views:
             columns: Sequence[Column | ResultColumn] = database.program.result(name).columns
         else:
-            database.table(name)  # or an error that lists what there is
+            relations = {**database.streams, **database.tables}
+            if name not in relations:
+                raise missing(name, "stream, table or view", [*relations, *database.views])
             columns = database.program.relation(name).given
         shown = [(c.name, str(c.type), "yes" if c.nullable else "no") for c in columns]
         self._console.print(_table(("column", "type", "NULL"), shown))

@@ -15,6 +15,7 @@ from viewlet.algebra.query import (
     Value,
     View,
     branches,
+    children,
     factors,
     inputs,
     map_children,
@@ -64,7 +65,8 @@ AT_THE_ROOT: tuple[Rule[Context], ...] = (
 def apart(q: Query, context: Context) -> Query | None:
     """Q with 𝓜 around each of its parts; None where some product of it has no two maps that change.
 
-    The key of the row that is read is bound. ``context`` binds nothing. A test alone is no reason to take Q apart.
+    The key of the row that is read is bound. ``context`` binds nothing. A test alone is no reason to take Q apart. Nor
+    is a part that compares with the key: R(a) ⋈ Sum(S(b) ⋈ [a < b]) has no map for it.
     """
     if context.strategy.depth != "recursive" or context.strategy.caches:
         return None
@@ -72,7 +74,7 @@ def apart(q: Query, context: Context) -> Query | None:
     products = branches(parts)
     if not 0 < len(products) <= MOST_TERMS or any(_changing(p, context) < 2 for p in products):
         return None
-    return parts
+    return parts if _are_closed(parts) else None
 
 
 def _parts(q: Query, key: frozenset[str], context: Context) -> Query:
@@ -88,6 +90,11 @@ def _inside(q: Query, key: frozenset[str], context: Context) -> Query:
     if isinstance(q, Materialize):
         return _parts(q.query, key, context)
     return map_children(q, lambda child: _inside(child, key, context))
+
+
+def _are_closed(q: Query) -> bool:
+    """The parts."""
+    return not inputs(q.query) if isinstance(q, Materialize) else all(map(_are_closed, children(q)))
 
 
 def _changing(product: Query, context: Context) -> int:

@@ -43,6 +43,8 @@ class GroupedScope(Scope):
 
     def known(self, node: exp.Expr) -> Expr | None:
         assert self.base is not None
+        if self.keys.written and node in self.keys.written:
+            return self.keys.values[self.keys.written[node]]
         columns = list(node.find_all(exp.Column))
         is_plain = isinstance(node, exp.Column) and (self.base.has(node) or self.base.struct(node) is None)
         if is_plain or not columns or node.find(exp.AggFunc, exp.Query):

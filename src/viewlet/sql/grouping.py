@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from sqlglot import exp
+
 from viewlet.algebra.query import Bind, Compare, Exists, Query, Value, join, outputs, rename, sum_, union
 from viewlet.algebra.terms import NULL, ZERO_TERM, Term, Var, number, op
 from viewlet.program.trigger import End, Extreme, Gather
@@ -179,12 +181,14 @@ def bound(
 class Keys:
     """The value of each key, by the term that it is grouped by; of several grouping ``sets``, which keys each has.
 
-    ``place`` is the variable that says to which of them a row belongs.
+    ``place`` is the variable that says to which of them a row belongs. ``written`` are the keys that have a subquery:
+    each time that is translated, it has other terms.
     """
 
     values: Mapping[Term, Expr]
     sets: tuple[frozenset[Term], ...] = ()
     place: str = ""
+    written: Mapping[exp.Expr, Term] = field(default_factory=dict)
 
     def grouping(self, asked: Sequence[Term]) -> Expr:
         """GROUPING(a, b): a bit for each key that the row's set lacks, the last one the lowest."""

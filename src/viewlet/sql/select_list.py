@@ -109,12 +109,15 @@ def aggregation(tree: exp.Select, from_where: Block, at_top: bool = False) -> Ag
 def _grouping(tree: exp.Select, from_where: Block, items: list[tuple[str, exp.Expr]]) -> tuple[Grouping, Keys]:
     """One set of keys is columns of the product itself; several are :func:`expanded`."""
     session, sets = from_where.scope.session, _sets(tree, from_where.scope, items)
-    translated = [[expression(node, from_where.scope) for node in nodes] for nodes in sets]
+    nested = {node: expression(node, from_where.scope) for node in chain.from_iterable(sets) if node.find(exp.Query)}
+    translated = [[nested.get(node) or expression(node, from_where.scope) for node in nodes] for nodes in sets]
+    by_text = {node: key.term for node, key in nested.items()}
     if len(sets) > 1:
         _refuse_constants(session, chain.from_iterable(sets), chain.from_iterable(translated))
         written = chain.from_iterable(grouping_sets(session.source, tree.args["group"]))
         _refuse_twins(session, written, chain.from_iterable(translated))
-        return expanded(session.names, join(*from_where.factors), translated)
+        grouping, of_sets = expanded(session.names, join(*from_where.factors), translated)
+        return grouping, replace(of_sets, written=by_text)
     product, keys, variables = join(*from_where.factors), dict[Term, Expr](), list[str]()
     columns = {key.term.name for key in translated[0] if isinstance(key.term, Var)} & outputs(product)
     for key in translated[0]:
@@ -125,7 +128,7 @@ def _grouping(tree: exp.Select, from_where: Block, items: list[tuple[str, exp.Ex
         var, product = bound(session.names, product, rounded(key).term, "key")
         keys[key.term] = variable(var, key.type, key.nullable)
         variables.append(var)
-    return Grouping(session.names, tuple(variables), (product,), bool(variables)), Keys(keys)
+    return Grouping(session.names, tuple(variables), (product,), bool(variables)), Keys(keys, written=by_text)
 
 
 def _follows(key: Expr, columns: Set[str]) -> bool:
