@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
 from collections import Counter
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +35,7 @@ BOTH = (
     "SELECT b.broker_id, COUNT(*) AS n, SUM(a.volume - b.volume) AS more FROM bids b, asks a "
     "WHERE b.broker_id = a.broker_id GROUP BY b.broker_id"
 )
+TRIES = 10
 Selects = Mapping[str, str]
 
 
@@ -201,6 +207,58 @@ def test_a_query_that_was_stopped_at_its_first_offsets_goes_on(life: Life) -> No
     (checkpoint / "offsets" / "0").touch()
     (checkpoint / "state" / "0").mkdir(parents=True)
     life.give()
+    assert life.run(FIRST) == [0]
+
+
+@dataclass
+class FirstOffsets:
+    """Waits for the moment at which Spark writes its first offsets, and keeps the checkpoint as it is right then.
+
+    So a ``kill -9`` of the whole process would leave it. Spark stands still meanwhile.
+    """
+
+    java: int
+    checkpoint: Path
+    copy: Path
+    found: list[str] = field(default_factory=list)
+    is_over: bool = False
+
+    def watch(self) -> None:
+        while not self.found and not self.is_over:
+            with suppress(FileNotFoundError):
+                self.found = os.listdir(self.checkpoint / "offsets")
+        os.kill(self.java, signal.SIGSTOP)
+        try:
+            shutil.copytree(self.checkpoint, self.copy)
+        finally:
+            os.kill(self.java, signal.SIGCONT)
+
+    @property
+    def is_half(self) -> bool:
+        """Spark has begun, and has not ended."""
+        names = os.listdir(self.copy / "offsets")
+        return bool(names) and "0" not in names
+
+
+def test_a_query_goes_on_whose_process_died_or_was_stopped_at_its_first_offsets(life: Life) -> None:
+    """Spark itself refuses the one and the other from then on. How far it comes until it stops is left to chance."""
+    java, checkpoint, kept = life.spark.sparkContext._gateway.proc.pid, Path(life.checkpoint), life.folder / "kept"
+    life.give()
+    for attempt in range(TRIES):
+        shutil.rmtree(checkpoint, ignore_errors=True)
+        moment = FirstOffsets(java, checkpoint, life.folder / f"copy{attempt}")
+        with ThreadPoolExecutor(1) as beside:
+            watching = beside.submit(moment.watch)
+            views = life.start(script_of(FIRST), ("bids",), cells=2, trigger={"processingTime": "0 seconds"})
+            watching.result()
+            views.stop()
+        if moment.is_half:
+            break
+    assert moment.is_half, f"not seen in {TRIES} tries"
+    is_done = (checkpoint / "commits" / "0").exists()
+    assert life.run(FIRST) == ([] if is_done else [0])
+    checkpoint.rename(kept)
+    moment.copy.rename(checkpoint)
     assert life.run(FIRST) == [0]
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import select
 import socket
 import ssl
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -31,6 +33,7 @@ from viewlet.spark.process.server import Listener, Reply
 PEM = new_pem()
 SECRET = Secret("token", PEM)
 MOMENT = 0.05  # seconds
+connected = socket.create_connection
 TELLTALE = b"nobody but the cell may read this"
 
 
@@ -59,7 +62,10 @@ OTHERS = {
 
 @dataclass
 class Wire:
-    """Stands between clients and a server, hands on what each says, and keeps a copy."""
+    """Hands on what clients and a server say, and keeps a copy.
+
+    It is between the two, and neither notices (``tapped``), or it has a port of its own (``at_another_port``).
+    """
 
     server: Address
     heard: bytearray = field(default_factory=bytearray)
@@ -67,6 +73,16 @@ class Wire:
 
     @contextmanager
     def tapped(self) -> Iterator[Address]:
+        with self.at_another_port() as mine:
+
+            def through_here(address: tuple[str, int], *given: Any) -> socket.socket:
+                return connected(tuple(mine.to_json()) if Address(*address) == self.server else address, *given)
+
+            with mock.patch.object(socket, "create_connection", through_here):
+                yield self.server
+
+    @contextmanager
+    def at_another_port(self) -> Iterator[Address]:
         with socket.create_server((LOOPBACK, 0)) as listening:
             listening.settimeout(MOMENT)
             handing = threading.Thread(target=self._hand_on_all, args=(listening,))
@@ -83,7 +99,7 @@ class Wire:
                 self._hand_on(client, server)
 
     def _reached(self) -> socket.socket:
-        return socket.create_connection((self.server.host, self.server.port))
+        return connected((self.server.host, self.server.port))
 
     def _hand_on(self, client: socket.socket, server: socket.socket) -> None:
         """Until one of them has ended."""
@@ -150,6 +166,16 @@ def test_others_are_told_nothing(kind: str, monkeypatch: pytest.MonkeyPatch) -> 
     assert TELLTALE not in wire.heard
 
 
+@pytest.mark.parametrize("secret", [SECRET, Secret("token")], ids=["encrypted", "not encrypted"])
+def test_who_has_a_port_that_a_cell_has_left_cannot_speak_to_another_cell(secret: Secret) -> None:
+    """It hands on what a client proves to it, and would then know of both sides what it likes."""
+    with echoing(secret) as (address, heard), (wire := Wire(address)).at_another_port() as left:
+        with pytest.raises(UnreachableError):
+            ask(left, secret, {"do": "tell"}, [TELLTALE])
+        assert len(wire.heard) == 3 * protocol.CHALLENGE, "the server did not prove itself"
+    assert not heard
+
+
 def test_a_secret_is_not_shown() -> None:
     assert "PRIVATE KEY" in PEM
     assert repr(SECRET) == "Secret()"
@@ -166,9 +192,9 @@ def test_rows_of_a_cell_are_to_be_read_off_the_wire_only_if_they_are_not_encrypt
     answer = driver.go_on(2)
     with (wire := Wire(answer.address)).tapped() as tapped:
         name = Rows("names", 1, batch(("a", "name"), [(99, TELLTALE.decode())]))
-        answer = apply(replace(driver.ticket, address=tapped), [name])
+        assert tapped == driver.ticket.address
+        answer = apply(driver.ticket, [name])
         driver.commit(answer, [])
-        driver.answer = replace(answer, address=tapped)
         driver.go_on(2)
     stop(driver.place.run, [answer.address])
     assert not answer.reloaded, "it was the same cell, through the wire"
@@ -195,15 +221,22 @@ def test_a_run_with_another_certificate_goes_on(tmp_path: Path) -> None:
 def test_cells_are_encrypted_where_spark_is_or_where_one_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """A real cluster that is encrypted is in tests/faults/test_cluster.py."""
 
-    def answers(*settings: str) -> list[bool]:
-        session: Any = SimpleNamespace(conf=dict.fromkeys(settings, "true"))
+    def answers(*settings: str, value: str = "true") -> list[bool]:
+        session: Any = SimpleNamespace(conf=dict.fromkeys(settings, value))
         return [bool(run_pem(session, asked)) for asked in (None, True, False)]
 
     monkeypatch.setattr(encryption, "is_local", lambda _: False)
     assert answers() == answers("spark.authenticate") == [False, True, False]
     for setting in encryption.SPARKS:
-        assert answers(setting) == [True, True, False], setting
+        assert answers(setting) == answers(setting, value=" True") == [True, True, False], setting
+        assert answers(setting, value="false") == [False, True, False], setting
     monkeypatch.setattr(encryption, "is_local", lambda _: True)
     assert answers(*encryption.SPARKS) == [False, True, False]
     with pytest.raises(Error, match=r"encrypted='yes': give True or False"):
         check_encrypted("yes")
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    with pytest.raises(Error, match=r"^encrypted cells need the package cryptography: pip install 'viewlet\[spark\]'$"):
+        new_pem()

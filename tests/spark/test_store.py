@@ -28,9 +28,17 @@ from viewlet.spark.process.partition import part_of, split
 from viewlet.spark.process.snapshot import is_due, is_outgrown
 
 
-def log(batch: int, attempt: str = "a", *views: str) -> Log:
+def log(
+    batch: int,
+    attempt: str = "a",
+    *views: str,
+    file: File | None = None,
+    seconds: float = 0.1,
+    first: int | None = None,
+) -> Log:
     changes = {view: File(f"changes/{view}/{batch}-c0-{attempt}.parquet", 2, "d") for view in views}
-    return Log(batch, attempt, File(f"logs/{batch}-c0-{attempt}.events", 1, "d"), changes, 3, 0.1)
+    file = file or File(f"logs/{batch}-c0-{attempt}.events", 1, "d")
+    return Log(batch, attempt, file, changes, 3, seconds, first)
 
 
 def snapshot(batch: int, attempt: str = "a", *views: str) -> Snapshot:
@@ -69,7 +77,7 @@ def test_a_chain_keeps_two_snapshots_and_the_logs_after_the_older_one() -> None:
 
 def test_a_snapshot_is_due_when_replaying_takes_long_or_logs_are_many() -> None:
     def after(*seconds: float, base: int | None = None) -> Chain:
-        logs = tuple(replace(log(b), seconds=s, file=File("l", 10, "d")) for b, s in enumerate(seconds, start=1))
+        logs = tuple(log(b, seconds=s, file=File("l", 10, "d")) for b, s in enumerate(seconds, start=1))
         last = () if base is None else (replace(snapshot(0), file=File("s", base, "d")),)
         return Chain(last, logs)
 
@@ -87,8 +95,8 @@ def test_a_snapshot_is_due_when_replaying_takes_long_or_logs_are_many() -> None:
     assert is_outgrown(slow), "reading takes ten seconds"
 
 
-def merged_log(first: int, last: int, size: int = 10) -> Log:
-    return replace(log(last, "a"), first=first, file=File(f"snapshots/{last}-c0-a.events", size, "d"))
+def merged_log(first: int, last: int, size: int = 10, attempt: str = "a") -> Log:
+    return log(last, attempt, first=first, file=File(f"snapshots/{last}-c0-a.events", size, "d"))
 
 
 def test_a_merged_log_takes_the_place_of_those_that_it_was_made_of() -> None:
@@ -110,12 +118,12 @@ def test_a_merged_log_takes_the_place_of_those_that_it_was_made_of() -> None:
 )
 def test_a_merged_log_of_other_logs_is_left_out(first: int, last: int, attempt: str) -> None:
     chain = Chain((snapshot(1, "a"),), tuple(log(batch, "a") for batch in range(1, 6)))
-    stranger = replace(merged_log(first, last), id=attempt)
+    stranger = merged_log(first, last, attempt=attempt)
     assert chain.followed(log(6, "a"), None, stranger) == chain.followed(log(6, "a"))
 
 
 def test_merging_takes_in_logs_that_are_not_much_larger() -> None:
-    recent = tuple(replace(log(batch, "a"), file=File("l", 10, "d")) for batch in range(20, 25))
+    recent = tuple(log(batch, "a", file=File("l", 10, "d")) for batch in range(20, 25))
     for size, first in ((100, 10), (101, 20)):
         chain = Chain((), (merged_log(0, 9, 10_000), merged_log(10, 19, size), *recent))
         assert to_merge(chain)[0].start == first

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Json = dict[str, Any]
+Plain = tuple[str, int, str]  # path, length and digest of a file
 KEPT_SNAPSHOTS = 2  # should the newer one be broken, the older one and the logs after it come to the same state
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class File:
     """``path`` is below the store's root; length and digest say whether it is still what was written."""
 
@@ -22,8 +23,12 @@ class File:
     bytes: int
     digest: str
 
+    @property
+    def plain(self) -> Plain:
+        return self.path, self.bytes, self.digest
+
     def to_json(self) -> list[Any]:
-        return [self.path, self.bytes, self.digest]
+        return list(self.plain)
 
     @staticmethod
     def from_json(data: list[Any]) -> File:
@@ -41,21 +46,51 @@ class Version:
 START = Version()  # of a cell that nothing was applied to
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Log:
     """One micro-batch of a cell: its events, what they changed in each view that the cell publishes, and what it took.
 
     ``seconds`` are the engine's: to replay the log takes about as long. Manifests of earlier versions do not say. A
     *merged* log is one file in place of several logs: it has the batches from ``first`` to ``batch``.
+
+    A driver knows a hundred of them for each of a thousand cells. So one is a single tuple of numbers and texts, which
+    Python's garbage collector looks at once and never again.
     """
 
     batch: int
     id: str
-    file: File
-    changes: Mapping[str, File]
-    rows: int
-    seconds: float = 0.0
-    first: int | None = None
+    first: int | None
+    _kept: tuple[Plain, tuple[tuple[str, Plain], ...], int, float]
+
+    def __init__(
+        self,
+        batch: int,
+        id: str,
+        file: File,
+        changes: Mapping[str, File],
+        rows: int,
+        seconds: float = 0.0,
+        first: int | None = None,
+    ) -> None:
+        by_view = tuple((view, changed.plain) for view, changed in changes.items())
+        for name, value in zip(self.__slots__, (batch, id, first, (file.plain, by_view, rows, seconds)), strict=True):
+            object.__setattr__(self, name, value)
+
+    @property
+    def file(self) -> File:
+        return File(*self._kept[0])
+
+    @property
+    def changes(self) -> dict[str, File]:
+        return {view: File(*plain) for view, plain in self._kept[1]}
+
+    @property
+    def rows(self) -> int:
+        return self._kept[2]
+
+    @property
+    def seconds(self) -> float:
+        return self._kept[3]
 
     @property
     def version(self) -> Version:
@@ -79,8 +114,8 @@ class Log:
         return merged | {
             "batch": self.batch,
             "id": self.id,
-            "file": self.file.to_json(),
-            "changes": _files_to_json(self.changes),
+            "file": self._kept[0],
+            "changes": dict(self._kept[1]),
             "rows": self.rows,
             "seconds": self.seconds,
         }
@@ -91,7 +126,7 @@ class Log:
         return Log(data["batch"], data["id"], file, changes, data["rows"], data.get("seconds", 0.0), data.get("first"))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """A cell's whole state at a version, and all rows of each view that it publishes.
 
@@ -130,7 +165,7 @@ def snapshot_stem(cell: str, version: Version) -> str:
     return f"{version.batch}-{cell}-{version.log}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ViewFiles:
     """A cell's rows of a view: those of ``base`` and of ``changes``, equal ones together, their weights summed."""
 
@@ -138,7 +173,7 @@ class ViewFiles:
     changes: tuple[File, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Chain:
     """The last snapshots, oldest first, and the logs after the oldest of them (all, while there are fewer than two)."""
 
@@ -223,7 +258,7 @@ class Address:
         return Address(*data)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """What counts of all files once ``batch`` is done.
 

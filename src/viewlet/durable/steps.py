@@ -168,5 +168,10 @@ def dropped(before: Chain, after: Chain) -> list[str]:
     """The files that a chain needs no more after one more batch: none, but for a new snapshot or a merged log."""
     if after.snapshots == before.snapshots and len(after.logs) == len(before.logs) + 1:
         return []
-    kept = {file.path for file in after.files()}
-    return [file.path for file in before.files() if file.path not in kept]
+    logs = {(log.batch, log.first) for log in after.logs}  # names enough, where one chain follows on the other
+    versions = {snapshot.version for snapshot in after.snapshots}
+    gone = Chain(
+        tuple(snapshot for snapshot in before.snapshots if snapshot.version not in versions),
+        tuple(log for log in before.logs if (log.batch, log.first) not in logs),
+    )
+    return [file.path for file in gone.files()]

@@ -24,5 +24,10 @@ def check_encrypted(encrypted: object) -> None:
 def run_pem(spark: SparkSession, encrypted: bool | None) -> str:
     """Of a new run; "" for one that does not encrypt. In a local session nobody else hears the cells."""
     if encrypted is None:
-        encrypted = not is_local(spark) and any(spark.conf.get(name, "false") == "true" for name in SPARKS)
+        encrypted = not is_local(spark) and any(_is_on(spark, name) for name in SPARKS)
     return new_pem() if encrypted else ""
+
+
+def _is_on(spark: SparkSession, setting: str) -> bool:
+    """As Spark reads it, to which True, from a file of settings, is true as well."""
+    return str(spark.conf.get(setting, "")).strip().lower() == "true"

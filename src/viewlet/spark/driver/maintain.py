@@ -135,9 +135,10 @@ def maintain(
     check_trigger(spark, trigger)
     check_ports(ports)
     check_encrypted(encrypted)
+    pem = run_pem(spark, encrypted)
     artefacts = on_cluster(spark, partial(_prepared, place, cut, _running(spark)))
     slots = _slots(pipeline)
-    run = new_run(Store.of(place), _host(spark), ports=ports, pem=run_pem(spark, encrypted))
+    run = new_run(Store.of(place), _host(spark), ports=ports, pem=pem)
     works_ = _works(spark, pipeline, run, slots, artefacts)
     works_ = replace(works_, absent=absent(pipeline)) if dead_letters else works_
     works_ = replace(works_, expiries=expiries(pipeline, checked_expiries(expire)))

@@ -2,6 +2,7 @@
 
 The token itself is never sent. Each side sends a random challenge and answers the other's with its HMAC, so neither
 a stranger at a cell's port nor a stranger behind a port that a cell has left learns anything or is told anything.
+The proof is of one address: who has a port that a cell has left cannot hand on what it hears there to another cell.
 Where the run's connections are encrypted, TLS begins after the proof: a stranger costs a cell no handshake.
 """
 
@@ -81,11 +82,11 @@ def _exactly(connection: socket.socket, size: int) -> pa.Buffer:
 # -- proof of the token ------------------------------------------------------------------------------------------------
 
 
-def prove_client(connection: socket.socket, token: str) -> None:
+def prove_client(connection: socket.socket, token: str, server: Address) -> None:
     """What a client does first; UnreachableError where the other side does not know the token."""
     theirs, mine = _exactly(connection, CHALLENGE), os.urandom(CHALLENGE)
-    connection.sendall(_proof(token, b"client", theirs) + mine)
-    if not hmac.compare_digest(bytes(_exactly(connection, CHALLENGE)), _proof(token, b"server", mine)):
+    connection.sendall(_proof(token, b"client", server, theirs) + mine)
+    if not hmac.compare_digest(bytes(_exactly(connection, CHALLENGE)), _proof(token, b"server", server, mine)):
         raise UnreachableError("another process has the port now")
 
 
@@ -97,14 +98,17 @@ def challenge() -> bytes:
 PROVED = 2 * CHALLENGE  # bytes that a client sends then: its proof, and a challenge of its own
 
 
-def server_proof(token: str, mine: bytes, said: bytes) -> bytes | None:
-    """What a server answers to that; None where the client does not know the token."""
+def server_proof(token: str, server: Address, mine: bytes, said: bytes) -> bytes | None:
+    """What a server answers to that; None where the client does not know the token, or means another server."""
     proof, theirs = said[:CHALLENGE], said[CHALLENGE:]
-    return _proof(token, b"server", theirs) if hmac.compare_digest(proof, _proof(token, b"client", mine)) else None
+    if not hmac.compare_digest(proof, _proof(token, b"client", server, mine)):
+        return None
+    return _proof(token, b"server", server, theirs)
 
 
-def _proof(token: str, side: bytes, challenge: Any) -> bytes:
-    return hmac.digest(token.encode(), side + bytes(challenge), "sha256")
+def _proof(token: str, side: bytes, server: Address, challenge: Any) -> bytes:
+    where = f" {server.host}:{server.port} ".encode()
+    return hmac.digest(token.encode(), side + where + bytes(challenge), "sha256")
 
 
 # -- a client's side ---------------------------------------------------------------------------------------------------
@@ -116,7 +120,7 @@ def ask(address: Address, secret: Secret, header: Json, buffers: Sequence[Any] =
         with socket.create_connection((address.host, address.port), CONNECT_SECONDS) as connection:
             connection.settimeout(BUSY_SECONDS)
             _keep_alive(connection)
-            prove_client(connection, secret.token)
+            prove_client(connection, secret.token, address)
             with secret.sealed(connection, is_server=False) as sealed:
                 sealed.settimeout(None)
                 send(sealed, header, buffers)

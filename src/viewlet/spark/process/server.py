@@ -150,7 +150,7 @@ class Listener:
             self._judge(stranger)
 
     def _judge(self, stranger: _Stranger) -> None:
-        proof = server_proof(self._secret.token, stranger.asked, stranger.said)
+        proof = server_proof(self._secret.token, self.address, stranger.asked, stranger.said)
         if proof is None:
             self._turn_away(stranger)
             return
