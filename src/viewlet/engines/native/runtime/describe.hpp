@@ -36,7 +36,9 @@ struct MapShape {
     // From an entry on, so many; the last one's id, 0 where there are none. Of a map with keys.
     template <class Visit> u32 some(void* program, u32 behind, i64 most, const Visit& visit) const;
     bool is_single() const { return !parts && !packed; }
-    u64 size(void* program) const { return packed ? packed->rows(program).size : parts ? parts(program).entries.size : 1; }
+    u64 size(void* program) const {
+        return packed ? packed->rows(program).size : parts ? parts(program).entries.size : 1;
+    }
     u64 bytes(void* program) const;
 };
 
@@ -111,7 +113,7 @@ struct MapInfo {
 };
 
 inline i64 PackedShape::count(void* program, const void* row) const {
-    auto* lane = static_cast<u64*>(malloc(lanes * sizeof(u64)));
+    auto* lane = static_cast<u64*>(calloc(room_of(lanes), sizeof(u64)));
     split(row, lane);
     i64 times = rows(program).count(lane, hash(row));
     free(lane);
@@ -120,7 +122,7 @@ inline i64 PackedShape::count(void* program, const void* row) const {
 
 template <class Visit> u32 some_packed(const PackedShape& of, void* program, u32 behind, i64 most, const Visit& visit) {
     const PackedRows& all = of.rows(program);
-    auto* lanes = static_cast<u64*>(malloc(of.lanes * sizeof(u64)));
+    auto* lanes = static_cast<u64*>(malloc(room_of(of.lanes) * sizeof(u64)));
     auto* row = static_cast<char*>(malloc(of.row_size));
     u32 last = 0;
     for (u32 id = all.after(behind); id && most > 0; id = all.after(id), --most) {
@@ -331,7 +333,7 @@ template <class P, auto table> Change change_row(void* program, const void* row,
     auto& map = static_cast<P*>(program)->*table;
     auto& key = *static_cast<const key_type<table>*>(row);
     if constexpr (is_packed<member_type<table>>) {
-        u64 lanes[map.LANES];
+        u64 lanes[room_of(map.LANES)]{};
         map.split(key, lanes);
         return map.change(lanes, map.LANES, hash, times);
     } else {
@@ -339,27 +341,23 @@ template <class P, auto table> Change change_row(void* program, const void* row,
     }
 }
 
-template <class Table> u32 rows_of(const Table& table) {
+template <class Table> bool is_cached(const Table& table) {
     if constexpr (is_packed<Table>)
-        return table.size;
+        return table.is_cached();
     else
-        return table.size();
+        return table.size() <= WELL_CACHED;
 }
 
 template <class P, auto table> u32 announce_row(void* program, const void* row) {
     auto& map = static_cast<P*>(program)->*table;
     u32 hash = map.hash_of(*static_cast<const key_type<table>*>(row));
-    if (rows_of(map) > WELL_CACHED) map.prefetch(hash);
+    if (!is_cached(map)) map.prefetch(hash);
     return hash;
 }
 
 template <class P, auto table> void approach_row(void* program, u32 hash) {
     auto& map = static_cast<P*>(program)->*table;
-    if (rows_of(map) <= WELL_CACHED) return;
-    if constexpr (is_packed<member_type<table>>)
-        map.prefetch_row(hash);
-    else
-        map.prefetch_entry(hash);
+    if (!is_cached(map)) map.prefetch_entry(hash);
 }
 
 // Where there is no `on_delete`, `on_insert` takes a sign: no branch then depends on which of both an event is, which

@@ -12,19 +12,26 @@ namespace viewlet {
 using Eight = u32 __attribute__((vector_size(32)));
 
 struct Bucket {  // the ids that are there come first; 0: none
-    static constexpr u32 ROOM = 8;
-    Eight hashes, ids;
+    static constexpr u32 ROOM = 8, LAST = ROOM - 1, PASSED = u32(1) << 31;
+    Eight hashes, ids;  // the last id also says whether others had to pass by
 
     // A bit for each place that holds the value.
     static VIEWLET_INLINE u32 places(const Eight& of, u32 value) {
+#ifdef __AVX2__
+        using Floats = float __attribute__((vector_size(32)));
+        return u32(__builtin_ia32_movmskps256((Floats)(of == value)));
+#else
         using Four = u64 __attribute__((vector_size(32)));
         constexpr Eight bits = {1, 2, 4, 8, 16, 32, 64, 128};
         Four hits = (Four)((Eight)(of == value) & bits);
         u64 both = hits[0] | hits[1] | hits[2] | hits[3];
-        return u32(both | both >> 32);
+        return u32(both | both >> 32) & 255;
+#endif
     }
     VIEWLET_INLINE u32 used() const { return u32(__builtin_ctz(places(ids, 0) | 1 << ROOM)); }
-    VIEWLET_INLINE bool is_full() const { return ids[ROOM - 1]; }
+    VIEWLET_INLINE u32 id(u32 place) const { return ids[place] & ~PASSED; }
+    VIEWLET_INLINE bool is_full() const { return ids[LAST]; }
+    VIEWLET_INLINE bool was_passed() const { return ids[LAST] & PASSED; }
 
     VIEWLET_INLINE void set(u32 place, u32 hash, u32 id) { hashes[place] = hash, ids[place] = id; }
     VIEWLET_INLINE void close(u32 place) {  // the last one moves into the hole
@@ -35,8 +42,16 @@ struct Bucket {  // the ids that are there come first; 0: none
 };
 static_assert(sizeof(Bucket) == 64 && alignof(Bucket) <= 64);
 
-// Buckets of one size. What does not fit into its own bucket is in the next that has room; so a search ends at the first
-// bucket that is not full.
+// Where an id is, in a table whose buckets begin at `all`.
+struct Found {
+    Bucket* all{};
+    u32 bucket{}, place{};
+    VIEWLET_INLINE u32 id() const { return all[bucket].id(place); }
+    explicit operator bool() const { return all; }
+};
+
+// Buckets of one size. What does not fit into its own bucket passes by it, to the next that has room; so a search ends at
+// the first bucket that nothing passed.
 struct Buckets {
     static inline constexpr Bucket nothing{};  // what an empty table shows: never written
 
@@ -47,26 +62,24 @@ struct Buckets {
     VIEWLET_INLINE u32 next(u32 bucket) const { return bucket + 1 >= count ? 0 : bucket + 1; }
     u64 bytes() const { return u64(count) * sizeof(Bucket); }
 
-    template <class Meant> VIEWLET_INLINE u32 find(u32 hash, const Meant& is_meant) const {
+    template <class Meant> VIEWLET_INLINE Found find(u32 hash, const Meant& is_meant) const {
         for (u32 at = home(hash);; at = next(at)) {
             const Bucket& bucket = all[at];
             for (u32 found = Bucket::places(bucket.hashes, hash); found; found &= found - 1) {
-                u32 id = bucket.ids[__builtin_ctz(found)];
-                if (likely(id && is_meant(id))) return id;
+                u32 place = u32(__builtin_ctz(found)), id = bucket.id(place);
+                if (likely(id && is_meant(id))) return {all, at, place};
             }
-            if (likely(!bucket.is_full())) return 0;
+            if (likely(!bucket.was_passed())) return {};
         }
     }
     VIEWLET_INLINE void put(u32 hash, u32 id) {
         u32 at = home(hash);
-        while (all[at].is_full()) at = next(at);
+        for (; unlikely(all[at].is_full()); at = next(at)) all[at].ids[Bucket::LAST] |= Bucket::PASSED;
         all[at].set(all[at].used(), hash, id);
     }
-    void erase(u32 hash, u32 id) {
-        u32 at = home(hash), place;
-        while (!(place = Bucket::places(all[at].ids, id))) at = next(at);
-        place = u32(__builtin_ctz(place));
-        all[at].is_full() ? refill(at, place) : all[at].close(place);
+    VIEWLET_INLINE void erase(Found found) {
+        Bucket& bucket = all[found.bucket];
+        unlikely(bucket.was_passed()) ? refill(found.bucket, found.place) : bucket.close(found.place);
     }
     void open(u32 size) {
         count = size;
@@ -80,19 +93,23 @@ struct Buckets {
 private:
     VIEWLET_INLINE u32 between(u32 from, u32 to) const { return to >= from ? to - from : to + count - from; }
 
-    // A bucket that was full has a hole: what would have been there, had it had room, comes back from the next ones.
+    // A hole in a bucket that others passed: one of them comes back, and leaves a hole itself, perhaps in such a bucket.
     VIEWLET_COLD void refill(u32 at, u32 hole) {
         for (u32 other = next(at);; other = next(other)) {
-            u32 place = displaced(at, other), full = all[other].is_full();
-            if (place < Bucket::ROOM) {
-                all[at].set(hole, all[other].hashes[place], all[other].ids[place]);
+            Bucket& from = all[other];
+            bool passed = from.was_passed();
+            if (u32 place = passer(at, other); place < Bucket::ROOM) {
+                u32 mark = all[at].ids[hole] & Bucket::PASSED;
+                all[at].set(hole, from.hashes[place], from.id(place) | mark);
                 at = other, hole = place;
             }
-            if (!full) return all[at].close(hole);
+            if (passed) continue;
+            all[at].ids[Bucket::LAST] &= ~Bucket::PASSED;  // nobody who passed is left
+            return all[at].close(hole);
         }
     }
-    // A place of the other bucket whose id could be in this one.
-    u32 displaced(u32 at, u32 other) const {
+    // A place of the other bucket whose id passed by this one.
+    u32 passer(u32 at, u32 other) const {
         for (u32 place = 0, used = all[other].used(); place < used; ++place)
             if (between(home(all[other].hashes[place]), other) >= between(at, other)) return place;
         return Bucket::ROOM;
@@ -102,25 +119,25 @@ private:
 // Grows without a pause: the old buckets stay, and each insert moves some of them, in order, to the new ones. Hashes whose
 // home in the old table is before `moved` live in the new one.
 struct Fingerprints {
-    static constexpr u32 STEP = 4, SMALL = 16;
+    static constexpr u32 STEP = 4, FEW = 16;  // buckets: that are moved at a time, and up to which a table doubles
 
     Fingerprints() = default;
     Fingerprints(const Fingerprints&) = delete;
     ~Fingerprints() { release(); }
 
-    template <class Meant> VIEWLET_INLINE u32 find(u32 hash, const Meant& is_meant) const {
+    template <class Meant> VIEWLET_INLINE Found find(u32 hash, const Meant& is_meant) const {
         return home_of(hash).find(hash, is_meant);
     }
     VIEWLET_INLINE void prefetch(u32 hash) const { __builtin_prefetch(table.all + table.home(hash)); }
 
-    void insert(u32 hash, u32 id) {
+    VIEWLET_INLINE void insert(u32 hash, u32 id) {
         if (unlikely(growing || used == limit)) grow();
         ++used;
         home_of(hash).put(hash, id);
     }
-    void erase(u32 hash, u32 id) {  // it must be there
+    VIEWLET_INLINE void erase(Found found) {  // what find() said just now
         --used;
-        home_of(hash).erase(hash, id);
+        (found.all == table.all ? table : old).erase(found);
     }
 
     u64 bytes() const { return table.bytes() + old.bytes(); }
@@ -153,11 +170,11 @@ private:
         old = table;
         growing = limit != 0;
         moved = 0;
-        open(old.count < SMALL ? old.count * 2 + !old.count : old.count + old.count / 4);
+        open(old.count < FEW ? old.count * 2 + !old.count : old.count + old.count / 4);
     }
 
-    // Up to a bucket that is not full: nothing of a home before it lies behind it. Ids in the first buckets whose home is
-    // one of the last are left for the end, when it goes round. What was moved stays, and nobody looks for it there.
+    // Up to a bucket that nothing passed: no id of a home before it lies behind it. Ids in the first buckets whose home is
+    // one of the last are left for the end, when it goes round, once. What was moved stays, and nobody looks for it there.
     void move_some() {
         for (u32 end = moved + STEP;;) {
             u32 position = moved++;
@@ -165,9 +182,9 @@ private:
             for (u32 place = 0, all = bucket.used(); place < all; ++place) {
                 u32 home = old.home(bucket.hashes[place]);
                 bool went_round = home > position % old.count;
-                if (went_round == position >= old.count) table.put(bucket.hashes[place], bucket.ids[place]);
+                if (went_round == (position >= old.count)) table.put(bucket.hashes[place], bucket.id(place));
             }
-            if (moved >= end && !bucket.is_full()) break;
+            if ((moved >= end && !bucket.was_passed()) || moved == 2 * old.count) break;
         }
         if (moved < old.count) return;
         old.release();

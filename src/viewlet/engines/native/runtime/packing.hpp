@@ -9,20 +9,29 @@ inline void* must(void* block) {
     return block;
 }
 
+// Room for the lanes of a row; those that fill up the last group are 0.
+struct Lanes {
+    u64* lane;
+    explicit Lanes(u32 lanes) : lane(static_cast<u64*>(must(calloc(room_of(lanes), sizeof(u64))))) {}
+    Lanes(const Lanes&) = delete;
+    ~Lanes() { free(lane); }
+};
+
 // -- packings ---------------------------------------------------------------------------------------------------------
 
 Packing* Packing::make(u32 lanes) {
-    auto* made = static_cast<Packing*>(must(calloc(1, sizeof(Packing) + (lanes - 1) * sizeof(PackedLane))));
-    made->lanes = lanes;
-    for (u32 i = 0; i < lanes; ++i) made->lane[i] = {};
+    u32 groups = room_of(lanes) / GROUP;
+    auto* made = static_cast<Packing*>(allocate_lines(sizeof(Packing) + (groups - 1) * sizeof(Group)));
+    made->lanes = lanes, made->groups = groups;
+    for (u32 i = 0; i < groups * GROUP; ++i) made->kept(i) = {};
     return made;
 }
 
 Packing* Packing::wider(const u64* row) const {
     Packing* made = make(lanes);
     for (u32 i = 0; i < lanes; ++i) {
-        made->lane[i] = lane[i];
-        if (!lane[i].fits(row[i])) made->lane[i].widen(row[i]);
+        made->kept(i) = kept(i);
+        made->kept(i).widen(row[i]);
     }
     made->lay_out();
     return made;
@@ -30,43 +39,85 @@ Packing* Packing::wider(const u64* row) const {
 
 void Packing::lay_out() {
     stride = 0;
-    for (u32 i = 0; i < lanes; ++i) stride = lane[i].place(stride);
+    for (u32 i = 0; i < groups * GROUP; ++i) {
+        Group& in = group[i / GROUP];
+        u32 which = i % GROUP, width = kept(i).width(), bits = 8 * width;
+        in.at[which] = stride;
+        in.mask[which] = bits == 64 ? ~u64(0) : (u64(1) << bits) - 1;
+        in.sign[which] = bits ? u64(1) << (bits - 1) : 0;
+        in.up[which] = bits ? 8 * kept(i).low : 0;
+        stride += width;
+    }
+}
+
+// The last lane of all does not count: of the row it says how often it is there.
+bool Packing::holds(const char* row, const u64* other) const {
+    Some differs{};
+    for (u32 i = 0; i + 1 < groups; ++i) differs |= group[i].unpacked(group[i].words(row)) ^ some_of(other + i * GROUP);
+    const Group& last = group[groups - 1];
+    Some rest = last.unpacked(last.words(row)) ^ some_of(other + (groups - 1) * GROUP);
+    rest[(lanes - 1) % GROUP] = 0;
+    return !is_any(differs | rest);
+}
+
+u64 Packing::times(const char* row) const {
+    const Group& last = group[groups - 1];
+    u32 which = (lanes - 1) % GROUP;
+    return (((Group::word(row + last.at[which]) & last.mask[which]) ^ last.sign[which]) - last.sign[which])
+           << last.up[which];
 }
 
 void Packing::take(const char* row, u64* to) const {
-    for (u32 i = 0; i < lanes; ++i) to[i] = get(row, i);
+    for (u32 i = 0; i < groups; ++i) {
+        Some values = group[i].unpacked(group[i].words(row));
+        memcpy(to + i * GROUP, &values, sizeof values);
+    }
 }
 
 // Each lane is written as a whole word, over which the next ones are; what follows the row is put back.
 bool Packing::put(const u64* row, char* to) const {
-    u64 behind = load(to + stride), lost = 0;
-    for (u32 i = 0; i < lanes; ++i) {
-        u64 packed = lane[i].packed(row[i]);
-        lost |= lane[i].unpacked(packed) ^ row[i];
-        store(to + lane[i].at, packed);
+    u64 behind = Group::word(to + stride);
+    Some lost{};
+    for (u32 i = 0; i < groups; ++i) {
+        Some values = some_of(row + i * GROUP), packed = group[i].packed(values);
+        lost |= group[i].unpacked(packed) ^ values;
+        for (u32 which = 0; which < GROUP; ++which) {
+            u64 word = packed[which];
+            __builtin_memcpy(to + group[i].at[which], &word, sizeof word);
+        }
     }
-    store(to + stride, behind);
-    return !lost;
+    __builtin_memcpy(to + stride, &behind, sizeof behind);
+    return !is_any(lost);
 }
 
-void Packing::set_times(char* row, u64 value) const {
-    const PackedLane& last = lane[lanes - 1];
-    u64 packed = last.packed(value);
-    memcpy(row + last.at, &packed, last.width());
+bool Packing::fits(const u64* row) const {
+    Some lost{};
+    for (u32 i = 0; i < groups; ++i) {
+        Some values = some_of(row + i * GROUP);
+        lost |= group[i].unpacked(group[i].packed(values)) ^ values;
+    }
+    return !is_any(lost);
+}
+
+void Packing::set_times(char* row, u64 times) const {
+    const Group& last = group[groups - 1];
+    u32 which = (lanes - 1) % GROUP;
+    u64 packed = times >> last.up[which] & last.mask[which];
+    memcpy(row + last.at[which], &packed, last.kept[which].width());
 }
 
 // -- tables -----------------------------------------------------------------------------------------------------------
 
-u32 PackedRows::find(const u64* row, u32 hash) const {
-    return index.find(hash, [&](u32 id) {
+Found PackedRows::find(const u64* row, u32 hash) const {
+    return index.find(hash, [&](u32 id) __attribute__((always_inline)) {
         const PackedBlock& in = block(id);
         return in.packing->holds(in.row(id % PackedBlock::ROWS), row);
     });
 }
 
 i64 PackedRows::count(const u64* row, u32 hash) const {
-    u32 id = find(row, hash);
-    return id ? i64(block(id).packing->get(address(id), packing->lanes - 1)) + 1 : 0;
+    Found found = find(row, hash);
+    return found ? i64(block(found.id()).packing->times(address(found.id()))) + 1 : 0;
 }
 
 i64 PackedRows::read(u32 id, u64* row) const {
@@ -76,20 +127,20 @@ i64 PackedRows::read(u32 id, u64* row) const {
 
 Change PackedRows::change(u64* row, u32 lanes, u32 hash, i64 times) {
     if (times == 0) return Change::SAME;
-    u32 id = find(row, hash);
-    i64 before = id ? i64(block(id).packing->get(address(id), lanes - 1)) + 1 : 0, after;
+    Found found = find(row, hash);
+    i64 before = found ? i64(block(found.id()).packing->times(address(found.id()))) + 1 : 0, after;
     if (__builtin_add_overflow(before, times, &after) || after < 0) return Change::MISSING;
-    row[lanes - 1] = u64(after - 1);
-    if (!id) return come(row, lanes, hash), Change::CAME;
-    if (after) return recount(id, row, lanes), Change::SAME;
-    go(id, hash);
+    if (row[lanes - 1] != u64(after - 1)) row[lanes - 1] = u64(after - 1);  // who reads a group would wait for it
+    if (!found) return come(row, lanes, hash), Change::CAME;
+    if (after) return recount(found.id(), row, lanes), Change::SAME;
+    go(found);
     return Change::WENT;
 }
 
 void PackedRows::come(const u64* row, u32 lanes, u32 hash) {
     if (unlikely(!packing)) widen(row, lanes);
-    PackedBlock& in = open_block();
-    u32 number = u32(&in - blocks), place = in.hole();
+    u32 id = take_id(), place = id % PackedBlock::ROWS;
+    PackedBlock& in = block(id);
     if (unlikely(in.packing != packing)) repack(in, in.room);
     if (unlikely(!packing->put(row, in.row(place)))) {
         widen(row, lanes);
@@ -97,27 +148,25 @@ void PackedRows::come(const u64* row, u32 lanes, u32 hash) {
         packing->put(row, in.row(place));
     }
     in.mark(place);
-    if (in.used == PackedBlock::ROWS) --open.size;  // it is the last of them
-    index.insert(hash, (number + 1) * PackedBlock::ROWS + place);
+    index.insert(hash, id);
     ++size;
 }
 
-void PackedRows::go(u32 id, u32 hash) {
-    index.erase(hash, id);
-    PackedBlock& in = block(id);
-    if (in.used == PackedBlock::ROWS) open.push(u32(&in - blocks));
-    in.unmark(id % PackedBlock::ROWS);
+void PackedRows::go(Found found) {
+    u32 id = found.id();
+    index.erase(found);
+    block(id).unmark(id % PackedBlock::ROWS);
+    gaps.push(id);
     --size;
 }
 
 void PackedRows::recount(u32 id, const u64* row, u32 lanes) {
     PackedBlock& in = block(id);
-    u64 times = row[lanes - 1];
-    if (!in.packing->lane[lanes - 1].fits(times)) {
-        if (!packing->lane[lanes - 1].fits(times)) widen(row, lanes);
+    if (!in.packing->fits(row)) {
+        if (!packing->fits(row)) widen(row, lanes);
         repack(in, in.room);
     }
-    in.packing->set_times(address(id), times);
+    in.packing->set_times(address(id), row[lanes - 1]);
 }
 
 void PackedRows::widen(const u64* row, u32 lanes) {
@@ -131,37 +180,44 @@ void PackedRows::drop(Packing* unused) {
     if (--unused->users == 0) free(unused);
 }
 
-PackedBlock& PackedRows::open_block() {
-    if (!open.size) add_block(block_count ? PackedBlock::ROWS : PackedBlock::FIRST, packing);
-    PackedBlock& last = blocks[open.ids[open.size - 1]];
-    if (last.used == last.room) repack(last, 2 * last.room);
-    return last;
+u32 PackedRows::take_id() {
+    if (gaps.size) return gaps.ids[--gaps.size];
+    u32 place = fresh % PackedBlock::ROWS;
+    if (unlikely(place == 0 || place == blocks[block_count - 1].room)) grow();
+    return fresh++;
+}
+
+// Room for one more row behind the last one.
+void PackedRows::grow() {
+    if (fresh % PackedBlock::ROWS == 0)
+        add_block(block_count ? PackedBlock::ROWS : PackedBlock::FIRST, packing);
+    else
+        repack(blocks[block_count - 1], 2 * blocks[block_count - 1].room);
 }
 
 void PackedRows::add_block(u32 room, Packing* by) {
-    if (block_count == ~u32(0) / PackedBlock::ROWS - 1) fail("a table has more than four thousand million rows");
+    if (block_count == ~u32(0) / PackedBlock::ROWS / 2 - 1) fail("a table has more than two thousand million rows");
     if (block_count == block_room) {
         block_room = block_room ? block_room + block_room / 4 + 1 : 1;
         blocks = static_cast<PackedBlock*>(must(realloc(static_cast<void*>(blocks), block_room * sizeof(PackedBlock))));
     }
     PackedBlock& made = blocks[block_count];
-    made = {nullptr, by, room, 0, {}};
+    made = {nullptr, by, room, {}};
     made.rows = static_cast<char*>(must(calloc(1, made.bytes())));
     ++by->users;
     held += made.bytes();
-    open.push(block_count++);
+    ++block_count;
 }
 
 void PackedRows::repack(PackedBlock& of, u32 room) {
     PackedBlock made = of;
     made.packing = packing, made.room = room;
     made.rows = static_cast<char*>(must(calloc(1, made.bytes())));
-    auto* row = static_cast<u64*>(must(malloc(packing->lanes * sizeof(u64))));
+    Lanes row(packing->lanes);
     for (u32 place = 0; (place = of.after(place)) < PackedBlock::ROWS; ++place) {
-        of.packing->take(of.row(place), row);
-        packing->put(row, made.row(place));
+        of.packing->take(of.row(place), row.lane);
+        packing->put(row.lane, made.row(place));
     }
-    free(row);
     held += made.bytes() - of.bytes();
     ++packing->users;
     drop(of.packing);
@@ -178,20 +234,21 @@ void PackedRows::clear() {
     if (packing) drop(packing);
     index.release();
     blocks = nullptr, packing = nullptr;
-    size = block_count = block_room = open.size = 0;
+    size = block_count = block_room = gaps.size = 0;
+    fresh = PackedBlock::ROWS;
     held = 0;
 }
 
 u64 PackedRows::bytes() const {
     u64 described = block_room * sizeof(PackedBlock) + (packing ? packing->bytes() : 0);
-    return held + described + open.bytes() + index.bytes();
+    return held + described + gaps.bytes() + index.bytes();
 }
 
-void PackedRows::prefetch_row(u32 hash) const {
-    u32 id = index.find(hash, [](u32) { return true; });
-    if (!id) return;
-    const PackedBlock& in = block(id);
-    const char* row = in.row(id % PackedBlock::ROWS);
+void PackedRows::prefetch_entry(u32 hash) const {
+    Found found = index.find(hash, [](u32) { return true; });
+    if (!found) return;
+    const PackedBlock& in = block(found.id());
+    const char* row = in.row(found.id() % PackedBlock::ROWS);
     __builtin_prefetch(row);
     __builtin_prefetch(row + in.packing->stride);
 }
@@ -207,15 +264,12 @@ u32 PackedRows::after(u32 id) const {
 // -- files: blocks are as they were, and rows in the same order -----------------------------------------------------------
 
 template <class Writer> void save_packing(Writer& to, const Packing& packing) {
-    for (u32 i = 0; i < packing.lanes; ++i) to.put(packing.lane[i].low), to.put(packing.lane[i].high);
+    for (u32 i = 0; i < packing.lanes; ++i) to.put(packing.kept(i));
 }
 
 template <class Reader> Packing* load_packing(Reader& from, u32 lanes) {
     Packing* made = Packing::make(lanes);
-    for (u32 i = 0; i < lanes; ++i) {
-        made->lane[i].low = from.template get<u8>();
-        made->lane[i].high = from.template get<u8>();
-    }
+    for (u32 i = 0; i < lanes; ++i) made->kept(i) = from.template get<Kept>();
     made->lay_out();
     return made;
 }
@@ -227,12 +281,13 @@ template <class Writer> void PackedRows::save(Writer& to) const {
     to.put(block_count);
     for (u32 i = 0; i < block_count; ++i) {
         const PackedBlock& block = blocks[i];
-        to.put(block.room), to.put(block.used), to.put(block.taken);
+        to.put(block.room), to.put(block.taken);
         save_packing(to, *block.packing);
         to.put(block.rows, block.bytes());
     }
-    to.put(open.size);
-    to.put(open.ids, open.bytes_used());
+    to.put(fresh);
+    to.put(gaps.size);
+    to.put(gaps.ids, gaps.bytes_used());
 }
 
 template <class Reader> void PackedRows::load(Reader& from, u32 lanes) {
@@ -243,26 +298,25 @@ template <class Reader> void PackedRows::load(Reader& from, u32 lanes) {
     packing = load_packing(from, lanes);
     packing->users = 1;
     for (u32 left = from.template get<u32>(); left && from.is_fine(); --left) {
-        u32 room = from.template get<u32>(), used = from.template get<u32>();
-        u64 taken[PackedBlock::WORDS];
+        u32 room = from.template get<u32>();
+        u64 taken[PackedBlock::ROWS / 64];
         from.get(taken, sizeof taken);
         if (!from.is_fine() || room > PackedBlock::ROWS) return;
         add_block(room, load_packing(from, lanes));
         PackedBlock& made = blocks[block_count - 1];
         memcpy(made.taken, taken, sizeof taken);
         from.get(made.rows, made.bytes());
-        made.used = used, size += used;
+        for (u64 word : taken) size += u32(__builtin_popcountll(word));
     }
-    open.size = 0;
-    for (u32 left = from.template get<u32>(); left && from.is_fine(); --left) open.push(from.template get<u32>());
+    fresh = from.template get<u32>();
+    for (u32 left = from.template get<u32>(); left && from.is_fine(); --left) gaps.push(from.template get<u32>());
     if (!from.is_fine()) return;
     index.reserve(size);
-    auto* row = static_cast<u64*>(must(malloc(lanes * sizeof(u64))));
+    Lanes row(lanes);
     for (u32 id = after(0); id; id = after(id)) {
-        read(id, row);
-        index.insert(hash_lanes(row, lanes - 1), id);
+        read(id, row.lane);
+        index.insert(hash_lanes(row.lane, lanes - 1), id);
     }
-    free(row);
 }
 
 }  // namespace viewlet
