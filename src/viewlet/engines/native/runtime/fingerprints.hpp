@@ -36,7 +36,7 @@ struct Bucket {  // the ids that are there come first; 0: none
     VIEWLET_INLINE void set(u32 place, u32 hash, u32 id) { hashes[place] = hash, ids[place] = id; }
     VIEWLET_INLINE void close(u32 place) {  // the last one moves into the hole
         u32 last = used() - 1;
-        set(place, hashes[last], ids[last]);
+        set(place, hashes[last], id(last));
         set(last, 0, 0);
     }
 };
@@ -104,8 +104,7 @@ private:
                 at = other, hole = place;
             }
             if (passed) continue;
-            all[at].ids[Bucket::LAST] &= ~Bucket::PASSED;  // nobody who passed is left
-            return all[at].close(hole);
+            return all[at].close(hole);  // nobody who passed is left
         }
     }
     // A place of the other bucket whose id passed by this one.
