@@ -187,6 +187,7 @@ def test_entries_that_are_taken_over_hold_their_texts(unwatched: Compiled) -> No
 
 DRIVER = """
 #include "fill.hpp"
+#include "packing.hpp"
 using namespace viewlet;
 static Program program;
 static u32 at_first = program.texts.size();

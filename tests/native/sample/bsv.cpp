@@ -12,6 +12,9 @@ struct BidsRow {
         return same(t, o.t) && id == o.id && broker_id == o.broker_id && same(volume, o.volume) && same(price, o.price);
     }
     u64 hash() const { return mix(mix(mix(mix(mix(START, t), id), broker_id), volume), price); }
+    static constexpr void each_cell(auto& row, const auto& use) {
+        use(row.t), use(row.id), use(row.broker_id), use(row.volume), use(row.price);
+    }
 };
 struct BsvKey {
     i64 broker_id;
@@ -31,7 +34,7 @@ struct BsvValues {
 struct Program {
     Texts texts;
     Faults faults;
-    Table<BidsRow> table_bids;
+    PackedTable<BidsRow> table_bids;
     Map<BsvKey, BsvValues> bsv;
 
     void refresh(const BidsRow& event, i64 sign) {

@@ -255,7 +255,7 @@ def _program(triggers: Triggers, keyed: frozenset[str], more: list[str], functio
 def _table(relation: Relation, checks_keys: bool) -> str:
     row = row_type(relation.name)
     keys = "".join(f", {key_type(relation.name, number)}" for number, _ in enumerate(relation.keys))
-    return f"KeyedTable<{row}{keys}>" if checks_keys else f"Table<{row}>"
+    return f"KeyedTable<{row}{keys}>" if checks_keys else f"PackedTable<{row}>"
 
 
 def _order_member(map_: MapLayout, order: OrderLayout) -> str:

@@ -23,7 +23,10 @@ def row_fields(relation: Relation) -> tuple[Field, ...]:
 
 
 def row_struct(relation: Relation, fields: tuple[Field, ...]) -> str:
-    return struct(f"{row_type(relation.name)}", fields, f"a row of {relation.name}") + "\n"
+    """A packed table takes a row apart and puts it together again cell by cell."""
+    text = struct(row_type(relation.name), fields, f"a row of {relation.name}").removesuffix("};")
+    cells = " ".join(f"use(row.{f.name});" for f in fields)
+    return f"{text}    static constexpr void each_cell(auto& row, const auto& use) {{ {cells} }}\n}};\n"
 
 
 def row_type(relation: str) -> str:

@@ -3,27 +3,42 @@
 // the compiler nothing for each relation.
 #pragma once
 #include "map.hpp"
+#include "packed.hpp"
 #include "real.hpp"
 #include "rows.hpp"
 
 namespace viewlet {
 
-// What became of a row's place in its base table. MISSING and TAKEN: nothing was done, since the count would be
-// negative, or another row has a key of this one.
-enum class Change : u8 { MISSING, TAKEN, SAME, CAME, WENT };
-
 enum class Access : u8 { FIND, MAKE, SETTLE };  // SETTLE: a value of the entry may have become 0
 
-// A map as the bridge sees it. One without keys has no parts, and its one entry is always there.
+// A table of packed rows as the bridge sees it, and a row as its lanes and back.
+struct PackedShape {
+    PackedRows& (*rows)(void* program);
+    u32 lanes, row_size;
+    u32 (*hash)(const void* row);
+    void (*split)(const void* row, u64* lanes);
+    void (*join)(const u64* lanes, void* row);
+
+    i64 count(void* program, const void* row) const;
+};
+
+// A map as the bridge sees it: its parts, or those of a table of packed rows. One without keys has neither, and its one
+// entry is always there.
 struct MapShape {
     u32 entry_size{}, key_offset{}, key_size{}, values_offset{}, tables{};
     MapParts (*parts)(void* program){};
     void* (*access)(void* program, const void* key, Access){};  // the entry's values; nullptr: absent, or settled
     u32 (*hash)(u32 table, const void* key){};
     void (*release_texts)(const void* key, Texts& texts){};  // those that an entry holds; nullptr: it holds none
+    const PackedShape* packed{};
 
     template <class Visit> void each(void* program, const Visit& visit) const;
-    u64 size(void* program) const { return parts ? parts(program).entries.size : 1; }
+    // From an entry on, so many; the last one's id, 0 where there are none. Of a map with keys.
+    template <class Visit> u32 some(void* program, u32 behind, i64 most, const Visit& visit) const;
+    bool is_single() const { return !parts && !packed; }
+    u64 size(void* program) const {
+        return packed ? packed->rows(program).size : parts ? parts(program).entries.size : 1;
+    }
     u64 bytes(void* program) const;
 };
 
@@ -52,6 +67,7 @@ struct RelationInfo {
     const KeysInfo* keys{};  // nullptr: any rows may be there
 
     i64 count(void* program, const void* row) const {
+        if (table->packed) return table->packed->count(program, row);
         void* values = table->access(program, row, Access::FIND);
         return values ? static_cast<Times*>(values)->times : 0;
     }
@@ -96,16 +112,48 @@ struct MapInfo {
     u64 bytes(void* program) const { return map->bytes(program) + order_bytes(program); }
 };
 
-template <class Visit> void MapShape::each(void* program, const Visit& visit) const {
-    if (!parts) return visit(nullptr, access(program, nullptr, Access::FIND));
+inline i64 PackedShape::count(void* program, const void* row) const {
+    auto* lane = static_cast<u64*>(calloc(room_of(lanes), sizeof(u64)));
+    split(row, lane);
+    i64 times = rows(program).count(lane, hash(row));
+    free(lane);
+    return times;
+}
+
+template <class Visit> u32 some_packed(const PackedShape& of, void* program, u32 behind, i64 most, const Visit& visit) {
+    const PackedRows& all = of.rows(program);
+    auto* lanes = static_cast<u64*>(malloc(room_of(of.lanes) * sizeof(u64)));
+    auto* row = static_cast<char*>(malloc(of.row_size));
+    u32 last = 0;
+    for (u32 id = all.after(behind); id && most > 0; id = all.after(id), --most) {
+        Times times{all.read(id, lanes)};
+        of.join(lanes, row);
+        visit(row, &times);
+        last = id;
+    }
+    free(lanes), free(row);
+    return last;
+}
+
+template <class Visit> u32 MapShape::some(void* program, u32 behind, i64 most, const Visit& visit) const {
+    if (packed) return some_packed(*packed, program, behind, most, visit);
     const Segments& all = parts(program).entries;
-    for (u32 id = all.first(); id; id = all.after(id)) {
+    u32 last = 0;
+    for (u32 id = behind ? all.after(behind) : all.first(); id && most > 0; id = all.after(id), --most) {
         char* entry = static_cast<char*>(all.address(id, entry_size));
         visit(entry + key_offset, entry + values_offset);
+        last = id;
     }
+    return last;
+}
+
+template <class Visit> void MapShape::each(void* program, const Visit& visit) const {
+    if (is_single()) return visit(nullptr, access(program, nullptr, Access::FIND));
+    some(program, 0, i64(~u64(0) >> 1), visit);
 }
 
 inline u64 MapShape::bytes(void* program) const {
+    if (packed) return packed->rows(program).bytes();
     if (!parts) return entry_size;
     MapParts of = parts(program);
     u64 sum = of.entries.touched(entry_size) + of.chunks.bytes() + of.doubts.bytes();
@@ -199,9 +247,25 @@ template <class Map> consteval auto texts_releaser() -> void (*)(const void*, Te
         return nullptr;
 }
 
+template <class P, auto table> constexpr PackedShape packed_shape() {
+    using Table = member_type<table>;
+    using Row = typename Table::Key;
+    return {.rows = [](void* program) -> PackedRows& { return static_cast<P*>(program)->*table; },
+            .lanes = Table::LANES,
+            .row_size = sizeof(Row),
+            .hash = [](const void* row) { return Table::hash_of(*static_cast<const Row*>(row)); },
+            .split = [](const void* row, u64* lanes) { Table::split(*static_cast<const Row*>(row), lanes); },
+            .join = [](const u64* lanes, void* row) { Table::join(lanes, *new (Placed{row}) Row{}); }};
+}
+template <class P, auto table> inline constexpr PackedShape PACKED_SHAPE = packed_shape<P, table>();
+
+template <class T> inline constexpr bool is_packed = requires { T::LANES; };
+
 template <class P, auto map> consteval MapShape shape() {
     using Map = member_type<map>;
-    if constexpr (requires { typename Map::Key; }) {
+    if constexpr (is_packed<Map>) {
+        return {.key_size = sizeof(typename Map::Key), .packed = &PACKED_SHAPE<P, map>};
+    } else if constexpr (requires { typename Map::Key; }) {
         using Entry = typename Map::Entry;
         return {.entry_size = sizeof(Entry),
                 .key_offset = offsetof(Entry, key),
@@ -251,9 +315,7 @@ template <class P, auto map, auto... orders> constexpr MapInfo map_of(const char
 
 // -- relations --------------------------------------------------------------------------------------------------------
 
-template <class P, auto table> Change change_row(void* program, const void* row, u32 hash, i64 times) {
-    auto& map = static_cast<P*>(program)->*table;
-    auto& key = *static_cast<const key_type<table>*>(row);
+template <class Map> Change change_entry(Map& map, const typename Map::Key& key, u32 hash, i64 times) {
     if (times == 0) return Change::SAME;
     if constexpr (requires { map.is_taken(key, times); })
         if (times > 0 && map.is_taken(key, times)) return Change::TAKEN;
@@ -267,16 +329,35 @@ template <class P, auto table> Change change_row(void* program, const void* row,
     return Change::WENT;
 }
 
+template <class P, auto table> Change change_row(void* program, const void* row, u32 hash, i64 times) {
+    auto& map = static_cast<P*>(program)->*table;
+    auto& key = *static_cast<const key_type<table>*>(row);
+    if constexpr (is_packed<member_type<table>>) {
+        u64 lanes[room_of(map.LANES)]{};
+        map.split(key, lanes);
+        return map.change(lanes, map.LANES, hash, times);
+    } else {
+        return change_entry(map, key, hash, times);
+    }
+}
+
+template <class Table> bool is_cached(const Table& table) {
+    if constexpr (is_packed<Table>)
+        return table.is_cached();
+    else
+        return table.size() <= WELL_CACHED;
+}
+
 template <class P, auto table> u32 announce_row(void* program, const void* row) {
     auto& map = static_cast<P*>(program)->*table;
     u32 hash = map.hash_of(*static_cast<const key_type<table>*>(row));
-    if (map.size() > WELL_CACHED) map.prefetch(hash);
+    if (!is_cached(map)) map.prefetch(hash);
     return hash;
 }
 
 template <class P, auto table> void approach_row(void* program, u32 hash) {
     auto& map = static_cast<P*>(program)->*table;
-    if (map.size() > WELL_CACHED) map.prefetch_entry(hash);
+    if (!is_cached(map)) map.prefetch_entry(hash);
 }
 
 // Where there is no `on_delete`, `on_insert` takes a sign: no branch then depends on which of both an event is, which

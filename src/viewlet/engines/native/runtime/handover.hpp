@@ -47,7 +47,9 @@ inline void take_order(const OrderShape& mine, void* program, const OrderShape& 
 
 // A map of a program that was just made, and so is empty: it exchanges what it has with the other.
 inline void take_map(const MapInfo& mine, void* program, const MapInfo& theirs, void* from) {
-    if (mine.map->parts) {
+    if (mine.map->packed) {
+        exchange(mine.map->packed->rows(program), theirs.map->packed->rows(from));
+    } else if (mine.map->parts) {
         exchange_parts(*mine.map, mine.map->parts(program), theirs.map->parts(from));
     } else {
         auto* values = static_cast<char*>(mine.map->access(program, nullptr, Access::FIND));
@@ -58,6 +60,7 @@ inline void take_map(const MapInfo& mine, void* program, const MapInfo& theirs, 
 }
 
 inline bool is_like(const MapShape& a, const MapShape& b) {
+    if (!a.packed != !b.packed || (a.packed && a.packed->lanes != b.packed->lanes)) return false;
     return a.entry_size == b.entry_size && a.key_offset == b.key_offset && a.key_size == b.key_size &&
            a.values_offset == b.values_offset && a.tables == b.tables && !a.parts == !b.parts;
 }

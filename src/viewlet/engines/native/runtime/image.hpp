@@ -26,7 +26,7 @@ inline bool was_interrupted() {
 
 // What a file begins with, itself under a checksum.
 struct ImageHead {
-    static constexpr u32 FORMAT = 2;  // another number for another layout of what follows
+    static constexpr u32 FORMAT = 3;  // another number for another layout of what follows
     static constexpr u32 DIGEST = 64;
 
     char magic[8]{'v', 'i', 'e', 'w', 'l', 'e', 't', '\n'};

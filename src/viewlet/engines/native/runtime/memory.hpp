@@ -7,6 +7,7 @@ extern "C" {
 void* mmap(void*, size_t, int, int, int, long) noexcept;
 int munmap(void*, size_t) noexcept;
 int madvise(void*, size_t, int) noexcept;
+int posix_memalign(void**, size_t, size_t) noexcept;
 }
 
 namespace viewlet {
@@ -59,6 +60,14 @@ inline void give_back(void* block, u64 bytes) {
         munmap(block, whole_pages(bytes));
     else
         free(block);
+}
+
+// The same in whole cache lines.
+inline void* allocate_lines(u64 bytes) {
+    if (bytes >= HUGE_PAGE) return map_pages(bytes);
+    void* block;
+    if (posix_memalign(&block, 64, bytes)) fail("out of memory");
+    return memset(block, 0, bytes);
 }
 
 // A growing list of ids: what is to be looked at later.

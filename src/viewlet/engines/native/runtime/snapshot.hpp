@@ -4,6 +4,7 @@
 #include "call.hpp"
 #include "image.hpp"
 #include "nodes.hpp"
+#include "packing.hpp"
 
 namespace viewlet {
 
@@ -159,6 +160,7 @@ void load_map(ImageReader& from, const MapShape& shape, const MapParts& parts, c
 }
 
 inline void save_values(ImageWriter& to, const MapShape& shape, void* program) {
+    if (shape.packed) return shape.packed->rows(program).save(to);
     SumsOf sums(shape);
     auto save = [&](char* entry) {
         to.put(entry, shape.entry_size);
@@ -169,6 +171,7 @@ inline void save_values(ImageWriter& to, const MapShape& shape, void* program) {
 }
 
 inline void load_values(ImageReader& from, const MapShape& shape, void* program) {
+    if (shape.packed) return shape.packed->rows(program).load(from, shape.packed->lanes);
     SumsOf sums(shape);
     auto load = [&](char* entry) {
         from.get(entry, shape.entry_size);

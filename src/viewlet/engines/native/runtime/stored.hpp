@@ -84,17 +84,12 @@ inline PyObject* stored(PyObject*, Arguments arguments, Py_ssize_t count) {
     const RelationInfo* of = call ? call.relation(1) : nullptr;
     if (!of || !call.integer(2, place, 0, i64(1) << 32) || !call.integer(3, most, 1, i64(1) << 32)) return nullptr;
     const MapShape& table = *of->table;
-    if (!table.parts) return tuple_of(none(), none());
-    const Segments& all = table.parts(call.state->program).entries;
+    if (table.is_single()) return tuple_of(none(), none());
     Shown shown(*of);
     Rows rows(shown.columns, shown.width, call.state->texts());
-    u32 last = 0;
-    for (u32 id = place ? all.after(u32(place)) : all.first(); id && rows.length < most; id = all.after(id)) {
-        auto* entry = static_cast<const char*>(all.address(id, table.entry_size));
-        i64 times = reinterpret_cast<const Times*>(entry + table.values_offset)->times;
-        put_row(rows, *of, entry + table.key_offset, times);
-        last = id;
-    }
+    u32 last = table.some(call.state->program, u32(place), most, [&](const void* row, const void* values) {
+        put_row(rows, *of, static_cast<const char*>(row), static_cast<const Times*>(values)->times);
+    });
     return tuple_of(last ? shown_rows(*of, shown, rows) : none(), last ? PyLong_FromLongLong(last) : none());
 }
 
