@@ -26,7 +26,10 @@ MOST = 2**63 - 1
 SALES = """
 CREATE STREAM sales (shop VARCHAR, item BIGINT NOT NULL, pieces INTEGER, price DECIMAL(12,2) NOT NULL, weight DOUBLE);
 """
-COSTS = "CREATE STREAM costs (shop VARCHAR, cost BIGINT NOT NULL);\n"
+COSTS = """
+CREATE STREAM costs (shop VARCHAR, cost BIGINT NOT NULL);
+CREATE STREAM visits (minutes BIGINT NOT NULL);
+"""
 VIEWS = {
     "per_shop": "SELECT shop, sum(pieces) AS pieces, sum(weight) AS weight, avg(price) AS mean, count(*) AS n "
     "FROM sales GROUP BY shop",
@@ -37,11 +40,13 @@ VIEWS = {
     "several": "SELECT shop, item, count(*) AS n, sum(price) AS paid FROM sales "
     "GROUP BY shop, item HAVING count(*) > 1",
 }
-OTHERS = {  # of a stream whose triggers are for each event
+OTHERS = {  # of a stream whose triggers are for each event, and of another one that is summed up
+    "visited": "SELECT count(*) AS n, sum(minutes) AS minutes FROM visits",
     "kept": "SELECT c.shop, sum(c.cost * d.cost) AS cost FROM costs c, costs d WHERE c.shop = d.shop GROUP BY c.shop",
     "over": "SELECT c.cost FROM costs c WHERE c.cost > (SELECT avg(d.cost) FROM costs d)",
 }
 SCRIPT = SALES + COSTS + "".join(f"CREATE MATERIALIZED VIEW {n} AS {s};\n" for n, s in (VIEWS | OTHERS).items())
+WEIGHTS = (8, 8, 84)  # of events of costs, of visits, of sales
 STREAM = re.compile(r"(CREATE STREAM [^;]*?\));")
 
 
@@ -54,7 +59,8 @@ def drawn(rng: Random, there: list[tuple[str, Row]], count: int, items: int) -> 
             name, row = there.pop(rng.randrange(len(there)))
             events.append(("-", name, row))
             continue
-        name, row = ("costs", cost(rng)) if rng.random() < 0.08 else ("sales", sale(rng, items))
+        choices = [("costs", cost(rng)), ("visits", (rng.randrange(9),)), ("sales", sale(rng, items))]
+        name, row = rng.choices(choices, WEIGHTS)[0]
         events.append(("+", name, row))
         if not first and rng.random() < 0.2:
             events.append(("-", name, row))
@@ -82,6 +88,7 @@ def as_arrow(events: Events) -> pa.RecordBatch:
         "sales": {"shop": pa.string(), "item": pa.int64(), "pieces": pa.int32(), "price": pa.decimal128(12, 2)}
         | {"weight": pa.float64()},
         "costs": {"shop": pa.string(), "cost": pa.int64()},
+        "visits": {"minutes": pa.int64()},
     }
     columns: dict[str, Any] = {
         "op": pa.array([1 if op == "+" else -1 for op, _, _ in events], pa.int8()),
@@ -105,9 +112,10 @@ def db(script: str) -> Iterator[Database]:
         yield db
 
 
-def test_sales_are_summed_up_and_costs_are_not() -> None:
+def test_sales_and_visits_are_summed_up_and_costs_are_not() -> None:
     source = cpp_source(viewlet.compile(SCRIPT))
     assert "bool sum_up_sales(" in source
+    assert "bool sum_up_visits(" in source
     assert "sum_up_costs" not in source
 
 

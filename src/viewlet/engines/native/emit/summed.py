@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from viewlet.engines.native.emit.changes import ENTRY, Change
-from viewlet.engines.native.emit.identifiers import named, plain
+from viewlet.engines.native.emit.identifiers import capital, named, plain
 from viewlet.engines.native.emit.keys import column, view_constant, whole_key
 from viewlet.engines.native.emit.layout import Field, MapLayout, Member
 from viewlet.engines.native.emit.lines import Code, function
@@ -135,7 +135,11 @@ class OneStream:
     def sums_type(self, map_: MapLayout) -> str:
         members = (f"    {self.sum_type(map_, m)} {m.name}{{}};" for m in self.written[map_.name])
         what = f"what a batch adds to {map_.shown} at one key"
-        return "\n".join([f"struct {map_.type_name}Sums {{  // {what}", *members, "};"]) + "\n"
+        return "\n".join([f"struct {self.type_name(map_)} {{  // {what}", *members, "};"]) + "\n"
+
+    def type_name(self, map_: MapLayout) -> str:
+        """Numbers without a key are in one map, also where they are of several streams."""
+        return f"{map_.type_name}SumsOf{capital(self.relation)}"
 
     def sum_type(self, map_: MapLayout, member: Member) -> str:
         if member.kind == REAL:
@@ -145,7 +149,7 @@ class OneStream:
     def groups(self) -> Iterator[str]:
         for map_ in self.maps:
             if not map_.is_single:
-                yield f"Groups<{map_.type_name}Key, {map_.type_name}Sums> {named('groups_of', map_.name)};"
+                yield f"Groups<{map_.type_name}Key, {self.type_name(map_)}> {_groups(map_)};"
 
     # -- the function --------------------------------------------------------------------------------------------------
 
@@ -179,7 +183,7 @@ class OneStream:
             if member.kind != REAL:
                 out.add(f"{type_of(member.kind)} {_reach(map_, member)}{{}};")
         if map_.is_single:
-            out.add(f"{map_.type_name}Sums {_groups(map_)};")
+            out.add(f"{self.type_name(map_)} {_groups(map_)};")
         else:
             out.add(f"{_groups(map_)}.start(u64(last - first));")
 
