@@ -17,12 +17,12 @@ constexpr int MONOTONIC = 1, THREAD_CPU_TIME = 3;
 constexpr u32 ROUNDS = 100, READINGS = 1'000;  // of the clock, to see what one costs: the least of the rounds
 constexpr u32 BLOCK = 8192;  // events copied into the cache before they are timed: an engine has just decoded them, too
 
-struct Event {  // its row follows
+struct Fired {  // its row follows
     void (*fire)(void* program, bool insert, const void* row);
     u32 step;
     bool insert;
 };
-static_assert(sizeof(Event) == 16);
+static_assert(sizeof(Fired) == 16);
 
 struct Harness {
     void* program;
@@ -31,7 +31,7 @@ struct Harness {
     Rows* result;
 };
 
-inline u32 step_of(const RelationInfo& relation) { return u32(sizeof(Event) + (relation.row_size + 15) / 16 * 16); }
+inline u32 step_of(const RelationInfo& relation) { return u32(sizeof(Fired) + (relation.row_size + 15) / 16 * 16); }
 
 inline u32 largest_step() {
     u32 largest = 0;
@@ -56,7 +56,7 @@ inline char* lay_out(Harness& harness, u64 count, const signed char* ops, const 
     char* end = harness.block;
     for (u64 i = 0; i < count; ++i) {
         const RelationInfo& relation = MODULE.relations[u32(codes[i])];
-        Event event{relation.fire, step_of(relation), ops[i] > 0};
+        Fired event{relation.fire, step_of(relation), ops[i] > 0};
         memcpy(end, &event, sizeof event);
         memcpy(end + sizeof event, harness.rows[u32(codes[i])] + u64(places[i]) * relation.row_size, relation.row_size);
         end += event.step;
@@ -67,8 +67,8 @@ inline char* lay_out(Harness& harness, u64 count, const signed char* ops, const 
 inline double fire_all(Harness& harness, const char* end) {
     double start = cpu_seconds();
     for (const char* at = harness.block; at != end;) {
-        auto& event = *reinterpret_cast<const Event*>(at);
-        event.fire(harness.program, event.insert, at + sizeof(Event));
+        auto& event = *reinterpret_cast<const Fired*>(at);
+        event.fire(harness.program, event.insert, at + sizeof(Fired));
         at += event.step;
     }
     return cpu_seconds() - start;
@@ -77,8 +77,8 @@ inline double fire_all(Harness& harness, const char* end) {
 inline u64* fire_each(Harness& harness, const char* end, u64* took) {
     u64 before = nanoseconds();
     for (const char* at = harness.block; at != end;) {
-        auto& event = *reinterpret_cast<const Event*>(at);
-        event.fire(harness.program, event.insert, at + sizeof(Event));
+        auto& event = *reinterpret_cast<const Fired*>(at);
+        event.fire(harness.program, event.insert, at + sizeof(Fired));
         at += event.step;
         u64 now = nanoseconds();
         *took++ = now - before;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections import Counter
 from decimal import Decimal
 from typing import Any
 
@@ -232,6 +233,33 @@ def test_one_struct_for_all(shop: NativeState) -> None:
     assert shop.table("payments") == {("Ada", 100): 1}
     with pytest.raises(DataError, match="payments, row 0"):
         shop.arrow_events(batch.set_column(0, "op", pa.array([-2])))
+
+
+@pytest.mark.parametrize("slice_", [0, 3])
+@pytest.mark.parametrize(
+    ("codes", "places"),
+    [
+        ([5] * 20, list(range(4, 24))),
+        ([5] * 20, list(range(23, 3, -1))),
+        ([5] * 20, [*range(4, 15), 4, *range(16, 24)]),
+        ([5] * 20, [*range(4, 23), 2]),
+        ([5] * 10 + [2] * 10, list(range(4, 24))),
+        ([5, 2] * 10, [i // 2 for i in range(20)]),
+    ],
+    ids=["in line", "backwards", "one twice", "the last elsewhere", "two structs in line", "two structs in turn"],
+)
+def test_rows_of_one_stream_lie_anywhere(shop: NativeState, codes: list[int], places: list[int], slice_: int) -> None:
+    """Two structs of a union, both with payments."""
+    structs = [[{"customer": "Ada", "amount": Decimal(n + first)} for n in range(24)] for first in (0, 100)]
+    children = [pa.array(rows, ROW_TYPES["payments"]) for rows in structs]
+    union = pa.UnionArray.from_dense(
+        pa.array(codes, pa.int8()), pa.array(places, pa.int32()), children, ["a", "b"], [5, 2]
+    )
+    relation = pa.array(["payments"] * 20).dictionary_encode()
+    batch = pa.record_batch({"op": pa.array([1] * 20, pa.int8()), "relation": relation, "row": union})
+    assert shop.arrow_events(batch.slice(slice_))
+    amounts = [100 * (place + (100 if code == 2 else 0)) for code, place in zip(codes, places, strict=True)]
+    assert shop.table("payments") == Counter(("Ada", amount) for amount in amounts[slice_:])
 
 
 def test_events_that_are_left_to_python(shop: NativeState) -> None:

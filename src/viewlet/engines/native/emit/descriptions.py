@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from viewlet.algebra.query import variables
 from viewlet.engines.native.emit.declare import (
     column,
@@ -22,11 +24,12 @@ def descriptions(
     layout: Layout,
     rows: dict[str, tuple[Field, ...]],
     readers: dict[str, str],
-    signed: frozenset[str],
+    signed: Collection[str],
+    summed: Collection[str],
 ) -> str:
     """``readers`` are results with the type of the keys by which a row of them is read alone, if it is.
 
-    ``signed`` are relations with one function for inserts and deletes.
+    ``signed`` are relations with one function for inserts and deletes, ``summed`` those with one for a whole batch.
     """
     lines = []
     for relation in program.relations:
@@ -40,7 +43,8 @@ def descriptions(
     for name in readers:
         result = program.result(name)
         lines += table("ResultColumn", f"shown_{plain(name)}", [shown_column(c) for c in result.columns])
-    lines += table("Relation<Program>", "RELATIONS", [_relation(r, r.name in signed) for r in program.relations])
+    relations = [_relation(r, r.name in signed, r.name in summed) for r in program.relations]
+    lines += table("Relation<Program>", "RELATIONS", relations)
     lines += table("ViewOf<Program>", "VIEWS", [_view(v.name, layout) for v in program.views])
     lines += table("ResultOf<Program>", "RESULTS", [_result(name, key) for name, key in readers.items()])
     names = {f"table_{plain(r.name)}": f"table_{r.name}" for r in program.relations}
@@ -65,13 +69,13 @@ def _read_by(trigger: Trigger) -> frozenset[int]:
     return frozenset(i for i, param in enumerate(trigger.event.params) if any(param in names for names in named))
 
 
-def _relation(relation: Relation, signed: bool) -> str:
+def _relation(relation: Relation, signed: bool, summed: bool) -> str:
     name = plain(relation.name)
     table = f"&Program::table_{name}"
     if relation.static:
         return f"static_table<Program, {table}>({quoted(relation.name)}, columns_{name})"
     both = f"&Program::change_{name}, nullptr" if signed else f"&Program::insert_{name}, &Program::delete_{name}"
-    triggers = f"{both}, &Program::foresee_{name}"
+    triggers = f"{both}, &Program::foresee_{name}" + (f", &Program::sum_up_{name}" if summed else "")
     stored = "" if relation.stored else ", false"
     return f"relation<Program, {table}, {triggers}>({quoted(relation.name)}, columns_{name}{stored})"
 

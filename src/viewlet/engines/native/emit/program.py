@@ -31,6 +31,7 @@ from viewlet.engines.native.emit.structs import (
     temporary_types,
     view_numbers,
 )
+from viewlet.engines.native.emit.summed import Summing
 from viewlet.engines.native.emit.triggers import Triggers
 from viewlet.engines.native.emit.undo import undoing
 from viewlet.engines.native.emit.watch import UNWATCHED, Watched, Watching
@@ -56,7 +57,7 @@ HEAD = """\
 namespace viewlet {{
 """
 # in the order in which they build on each other; functions follow
-INCLUDES = ("program", "ordered", "watch", "ranking", "undo", "terms")
+INCLUDES = ("program", "ordered", "watch", "ranking", "undo", "terms", "summed")
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,8 @@ def native(program: Program, watched: Watched = UNWATCHED, *, checks_keys: bool 
     ranked = [made for r in program.results if (made := Ranked.of(triggers, r)) is not None]
     watching = Watching.of(triggers, watched, ranked)
     functions = list(_functions(triggers, rows))
+    summing = Summing.of(triggers, _signed(program), rows)
+    functions += summing.functions
     readers = {r.name: body for r in program.results if (body := reader(triggers, r)) is not None}
     readers |= {r.result.name: r.reader() for r in ranked}
     functions += [f for r in ranked for f in r.functions]
@@ -123,7 +126,7 @@ def native(program: Program, watched: Watched = UNWATCHED, *, checks_keys: bool 
     functions += watching.functions
     functions += [_order(m) for m in layout_.maps if m.orders]
     functions += undoing(triggers)
-    headers = layout_.includes | watching.includes | triggers.terms.headers | {HEADER for _ in ranked}
+    headers = layout_.includes | watching.includes | summing.headers | triggers.terms.headers | {HEADER for _ in ranked}
     parts = [
         _head(sum(f.lookups for f in functions), headers),
         *(row_struct(r, rows[r.name]) for r in program.relations),
@@ -132,10 +135,11 @@ def native(program: Program, watched: Watched = UNWATCHED, *, checks_keys: bool 
         *(order_types(m, order) for m in layout_.maps for order in m.orders.values()),
         *(temporary_types(t) for t in triggers.shared.temporaries),
         *watching.types,
+        *summing.types,
         *(r.rank for r in ranked),
         view_numbers(program),
-        _program(triggers, keyed, [*watching.members, *(r.member for r in ranked)], functions),
-        descriptions(program, layout_, rows, keys_of_readers, _signed(program)),
+        _program(triggers, keyed, [*watching.members, *summing.members, *(r.member for r in ranked)], functions),
+        descriptions(program, layout_, rows, keys_of_readers, _signed(program).keys(), summing.relations),
         "}  // namespace viewlet",
         "",
     ]
@@ -160,9 +164,9 @@ def _plan(triggers: Triggers) -> None:
         plan_reader(triggers, result)
 
 
-def _signed(program: Program) -> frozenset[str]:
-    """The relations whose events run one function with a sign."""
-    return frozenset(name for name, both in _insert_and_delete(program).items() if differ_in_sign(*both))
+def _signed(program: Program) -> dict[str, Trigger]:
+    """The relations whose events run one function with a sign, and their triggers of inserts."""
+    return {name: both[0] for name, both in _insert_and_delete(program).items() if differ_in_sign(*both)}
 
 
 def _insert_and_delete(program: Program) -> dict[str, tuple[Trigger, Trigger]]:

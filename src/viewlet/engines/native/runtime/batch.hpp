@@ -46,13 +46,6 @@ private:
     }
 };
 
-struct Event {
-    const RelationInfo* relation;
-    i64 times;
-    const char* row;
-    u32 hash{};  // once its table is about to change
-};
-
 struct Batch {
     Arena rows;
     Pile events;
@@ -191,16 +184,34 @@ inline void foresee(State& state, const Event& event, bool close) {
     if (event.relation->foresee) event.relation->foresee(state.program, event.row, close);
 }
 
+// A batch of fewer events has no group that is worth a table.
+inline constexpr u64 WORTH_SUMMING = 64;
+
+// The triggers of those events that can be summed up by key; whether any are left.
+inline bool sum_up(State& state) {
+    Event *first = state.batch.begin(), *last = state.batch.end();
+    if (last - first < i64(WORTH_SUMMING)) return true;
+    i64 left = last - first;
+    for (u32 r = 0; r < MODULE.relation_count; ++r) {
+        const RelationInfo* own = &MODULE.relations[r];
+        if (!own->sum_up || !own->sum_up(state.program, own, first, last)) continue;
+        for (Event* event = first; event != last; ++event)
+            if (event->relation == own) event->summed = true, --left;
+    }
+    return left;
+}
+
 // The first event for which a view could not be computed, or the end. The tables are then as before, and the views are
 // to be built again, if the program does not undo a batch itself.
 inline Event* fire_all(State& state, bool in_turn) {
     Faults& faults = state.faults();
-    bool foreseen = must_foresee(state);
     Event* last = state.batch.end();
+    bool left = in_turn || sum_up(state), foreseen = left && must_foresee(state);
     for (Event& event : state.batch) {
+        if (!left) break;
         if (foreseen && u64(last - &event) > ANNOUNCED) foresee(state, (&event)[ANNOUNCED], false);
         if (foreseen && u64(last - &event) > APPROACHED) foresee(state, (&event)[APPROACHED], true);
-        fire(state, event);
+        if (!event.summed) fire(state, event);
         if (in_turn) change_table(state, event, event.times);
         if (!faults.any) continue;
         if (state.keep_tables) undo_tables(state, state.batch.begin(), in_turn ? &event + 1 : state.batch.end());

@@ -50,6 +50,16 @@ struct KeysInfo {
     void (*check)(void* program, bool on);
 };
 
+struct RelationInfo;
+
+struct Event {
+    const RelationInfo* relation;
+    i64 times;
+    const char* row;
+    u32 hash{};     // once its table is about to change
+    bool summed{};  // its trigger need not run: the batch was summed up
+};
+
 struct RelationInfo {
     const char* name;
     const Column* columns;
@@ -62,6 +72,8 @@ struct RelationInfo {
     void (*fire)(void* program, bool insert, const void* row);  // nullptr: static, no triggers
     // what its trigger will look up is needed soon; `close`: very soon, as above. nullptr: nobody knows
     void (*foresee)(void* program, const void* row, bool close);
+    // the triggers of all its events in a batch at once; false: nothing is done. nullptr: that cannot be
+    bool (*sum_up)(void* program, const RelationInfo* own, const Event* first, const Event* last);
     bool stored{true};       // its rows are in the table; else deletes are trusted
     u32 texts{};             // columns up to the last one that has texts
     const KeysInfo* keys{};  // nullptr: any rows may be there
@@ -376,6 +388,11 @@ template <class P, auto table, auto foresee> void foresee_row(void* program, con
     (static_cast<P*>(program)->*foresee)(*static_cast<const key_type<table>*>(row), close);
 }
 
+template <class P, auto sum_up>
+bool sum_up_rows(void* program, const RelationInfo* own, const Event* first, const Event* last) {
+    return (static_cast<P*>(program)->*sum_up)(own, first, last);
+}
+
 template <class P, auto table> constexpr KeysInfo keys_of() {
     using Map = member_type<table>;
     using Row = typename Map::Key;
@@ -402,6 +419,7 @@ constexpr RelationInfo static_table(const char* name, const Column (&columns)[N]
                       announce_row<P, table>,
                       approach_row<P, table>,
                       nullptr,
+                      nullptr,
                       nullptr};
     for (u32 c = 0; c < N; ++c)
         if (columns[c].cell == Cell::TEXT) info.texts = c + 1;
@@ -409,11 +427,12 @@ constexpr RelationInfo static_table(const char* name, const Column (&columns)[N]
     return info;
 }
 
-template <class P, auto table, auto on_insert, auto on_delete, auto foresee = nullptr, u32 N>
+template <class P, auto table, auto on_insert, auto on_delete, auto foresee = nullptr, auto sum_up = nullptr, u32 N>
 constexpr RelationInfo relation(const char* name, const Column (&columns)[N], bool stored = true) {
     RelationInfo info = static_table<P, table>(name, columns);
     info.fire = fire_row<P, table, on_insert, on_delete>;
     if constexpr (!__is_same(decltype(foresee), decltype(nullptr))) info.foresee = foresee_row<P, table, foresee>;
+    if constexpr (!__is_same(decltype(sum_up), decltype(nullptr))) info.sum_up = sum_up_rows<P, sum_up>;
     info.stored = stored;
     return info;
 }

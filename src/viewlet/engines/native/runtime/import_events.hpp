@@ -228,9 +228,58 @@ struct EventReader {
         return fill_rows(state.texts(), rows, to, picks, state.batch.rows, group.decoded);
     }
 
+    // -- the whole batch in one piece
+
+    // Whether all numbers are equal: each is as the one before it.
+    template <class T> static bool are_alike(const T* numbers, i64 count) {
+        return memcmp(numbers, numbers + 1, u64(count - 1) * sizeof(T)) == 0;
+    }
+    // Whether each is one more than the one before it; eight at a time, in which no step waits for another.
+    static bool are_in_line(const i32* numbers, i64 count) {
+        using Eight = i32 __attribute__((vector_size(32)));
+        Eight wrong{}, known = Eight{0, 1, 2, 3, 4, 5, 6, 7} + numbers[0];
+        i64 i = 0;
+        for (; i + 8 <= count; i += 8, known += 8) {
+            Eight given;
+            memcpy(&given, numbers + i, sizeof given);
+            wrong |= given ^ known;
+        }
+        i32 any = 0;
+        for (int lane = 0; lane < 8; ++lane) any |= wrong[lane];
+        for (; i < count; ++i) any |= numbers[i] ^ i32(numbers[0] + i);
+        return !any;
+    }
+
+    // All events are of one relation, and their rows lie one behind the other: there is nothing to sort. Its number and
+    // the place of the first row; false where it is not so, or where that would have to be asked of each event.
+    bool is_one_piece(i64& which, i64& first) {
+        if (!length || state.division || !meaning_of || relation.has_nulls()) return false;
+        auto all_one = [&](auto* words) { return are_alike(words + relation.shift, length); };
+        i64 word, found;
+        if (!with_integers(relation, all_one) || !whole_at(relation, relation.shift, word)) return false;
+        const Locator locate = locator();
+        if (locate.ids && !are_alike(locate.ids, length)) return false;
+        if (locate.offsets && !are_in_line(locate.offsets, length)) return false;
+        if (meaning_of[word] < 0 || (found = locate(0, meaning_of[word], first)) < 0) return false;
+        which = found * MODULE.relation_count + meaning_of[word];
+        return true;
+    }
+
+    bool read_one_piece(i64 which, i64 first) {
+        groups[which].count = length, groups[which].first = first;
+        if (!decode(which)) return false;
+        const Group& group = groups[which];
+        auto* events = static_cast<Event*>(state.batch.events.more(length * sizeof(Event)));
+        for (i64 i = 0; i < length; ++i)
+            events[i] = {group.relation, times_of[i], group.decoded + u64(i) * group.relation->row_size};
+        return true;
+    }
+
     // The batch's events, in its order; false where Python must look at it.
     bool read() {
-        if (!open() || !read_ops() || !read_relations() || !leave_to_others() || !group()) return false;
+        if (!open() || !read_ops()) return false;
+        if (i64 which, first; is_one_piece(which, first)) return read_one_piece(which, first);
+        if (!read_relations() || !leave_to_others() || !group()) return false;
         for (i64 g = 0; g < structs * MODULE.relation_count; ++g)
             if (groups[g].count && !decode(g)) return false;
         write_events();
