@@ -26,6 +26,7 @@ class Context:
     ordered: bool = True
     counted: bool = False
     wide: bool = False
+    star: bool = False
     by_value: bool = True
 
     def binding(self, names: frozenset[str]) -> Context:

@@ -20,7 +20,7 @@ from viewlet.engines.native.bridge import ArrowRows, Cells, Module, NativeState,
 from viewlet.engines.native.build import module_name, open_module
 from viewlet.engines.native.emit.layout import Layout
 from viewlet.engines.native.emit.program import native
-from viewlet.engines.native.emit.skeletons import is_within
+from viewlet.loops.skeletons import is_within
 from viewlet.engines.native.emit.watch import UNWATCHED
 from viewlet.engines.native.emit.watch import Watched as Watched
 from viewlet.engines.native.handover import filled, handover

@@ -13,7 +13,7 @@ from viewlet.algebra.query import (
 )
 from viewlet.engines.native.emit.held import held_columns
 from viewlet.engines.native.emit.identifiers import camel, identifier, named, unique
-from viewlet.engines.native.emit.skeletons import skeleton
+from viewlet.loops.skeletons import skeleton
 from viewlet.engines.native.emit.values import SIZES, value_type
 from viewlet.loops.infer import Kinds
 from viewlet.loops.nulls import Columns
