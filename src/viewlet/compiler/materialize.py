@@ -231,9 +231,12 @@ def _is_disjunction(f: Compare) -> bool:
     return isinstance(f.left, Op) and f.left.name == "or"
 
 
-@rule("§5.1: 𝓜(Sum_A(Q₁ ⋈ Q₂ ⋈ …)) ⇒ Sum_A(𝓜(Q₁) ⋈ 𝓜(Q₂) ⋈ …) where a view is wide and equalities lead to each")
+@rule("§5.1: 𝓜(Sum_A(Q₁ ⋈ Q₂ ⋈ …)) ⇒ Sum_A(𝓜(Q₁) ⋈ 𝓜(Q₂) ⋈ …) where equalities lead to each and a map would not pay")
 def leave_joins(q: Query, context: Context) -> Query | None:
-    """A join of n relations has 2ⁿ parts, and a map for each is too many: an event goes from row to row instead."""
+    """A join of n relations has 2ⁿ parts, and a map for each is too many: an event goes from row to row instead.
+
+    So does an event of a star where it would go over a slice of the map anyway, see :mod:`viewlet.compiler.wide`.
+    """
     if context.event is None:
         return None
     group, parts = monomial(q, context)

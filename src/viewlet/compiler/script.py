@@ -192,7 +192,8 @@ def _root(compilation: Compilation, result: Result) -> Result:
     finished = _finished_when_read(compilation, result)
     if finished is not None:
         return finished
-    wide, star = is_wide(result, compilation.static), is_star(result, compilation.static)
+    wide = is_wide(result, compilation.static)
+    star = not wide and is_star(result, compilation.static)
     tested = only_tested(result) if compilation.counted else frozenset[str]()
 
     def root(name: str, q: Query, why: str, tested: bool = False) -> Query:
