@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 import viewlet
+from viewlet.algebra.query import relations
+from viewlet.compiler import wide
 from viewlet.explain import explain
+from viewlet.loops.cost_class import growth
 from viewlet.program.trigger import Program
+from viewlet.workloads.queries import PAPER_QUERIES
+from viewlet.workloads.ssb import SSB_QUERIES
 
 Script = Callable[[int], str]
 
@@ -81,6 +87,7 @@ def rollup(columns: int) -> str:
     )
 
 
+SHOWN = {"q", "q_sum", "q_count"}  # of a star, the maps that are read
 SCRIPTS: tuple[Script, ...] = (star, star_of_averages, exists, exists_of_one_table, grouped_side_by_side)
 
 
@@ -120,6 +127,66 @@ def test_a_wide_star_goes_from_row_to_row() -> None:
     assert explain(viewlet.compile(star(8))).cost_class == "O(matches)"
 
 
-def test_a_small_star_keeps_a_map_for_each_part() -> None:
-    names = {view.name for view in viewlet.compile(star(2)).views}
-    assert {"q_d0_f", "q_d1_f"} <= names
+def test_a_small_star_goes_from_row_to_row_where_it_would_go_over_a_slice() -> None:
+    """A map of the fact with one dimension has a key that no event gives: it would be read entry by entry anyway."""
+    program = viewlet.compile(star(2))
+    assert all(len(relations(view.definition)) == 1 for view in program.views if view.name not in SHOWN)
+    assert explain(program).cost_class == "O(matches)"
+
+
+def test_a_small_star_keeps_a_map_for_each_part_that_an_event_looks_up() -> None:
+    script = star(2).replace("d0.a AS a0, d1.a AS a1, ", "").replace(" GROUP BY d0.a, d1.a", "")
+    assert {"q_sum_d0_f", "q_sum_d1_f"} <= {view.name for view in viewlet.compile(script).views}
+
+
+def test_a_static_table_goes_with_the_stream_that_leads_to_it() -> None:
+    program = viewlet.compile(PAPER_QUERIES["ssb4"].script())
+    kept = {frozenset(relations(view.definition)) for view in program.views} - {
+        frozenset(PAPER_QUERIES["ssb4"].relations)
+    }
+    streams = {frozenset(names) for names in (("orders",), ("lineitem",), ("part",))}
+    assert kept == streams | {
+        frozenset(("customer", "nation")),
+        frozenset(("supplier", "nation")),
+        frozenset(("nation",)),
+    }
+
+
+def test_a_star_with_a_nested_aggregate_keeps_its_maps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some of its statements could not go from row to row, and would need the maps beside the rows."""
+    script = PAPER_QUERIES["q18"].script()
+    before = [view.definition for view in viewlet.compile(script).views]
+    monkeypatch.setattr(wide, "LEAST_OF_A_STAR", 10_000)
+    assert [view.definition for view in viewlet.compile(script).views] == before
+
+
+@pytest.mark.parametrize("script", [PAPER_QUERIES["ssb4"].script(), SSB_QUERIES["q4_2"].script(), star(2), star(3)])
+def test_going_from_row_to_row_makes_no_event_worse(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    stars = viewlet.compile(script)
+    monkeypatch.setattr(wide, "LEAST_OF_A_STAR", 10_000)
+    maps = viewlet.compile(script)
+    assert len(stars.views) < len(maps.views)
+    for relation in stars.relations:
+        assert growth(_on(stars, relation.name)) <= growth(_on(maps, relation.name))
+
+
+def _on(program: Program, relation: str) -> Program:
+    return replace(program, triggers=tuple(t for t in program.triggers if t.event.relation == relation))
+
+
+BUSY = """
+CREATE STREAM d (k INTEGER NOT NULL, a INTEGER NOT NULL) WITH (rate = {rate}, rows = 20);
+CREATE STREAM e (k INTEGER NOT NULL, a INTEGER NOT NULL) WITH (rate = 0.001, rows = 1000, distinct_a = 10);
+CREATE STREAM f (dk INTEGER NOT NULL, ek INTEGER NOT NULL, v INTEGER NOT NULL)
+  WITH (rate = 1, rows = 1000000, distinct_dk = 20, distinct_ek = 1000);
+CREATE MATERIALIZED VIEW q AS
+SELECT d.a AS da, e.a AS ea, sum(f.v) AS s FROM d, e, f WHERE f.dk = d.k AND f.ek = e.k GROUP BY d.a, e.a;
+"""
+
+
+@pytest.mark.parametrize(("rate", "has_parts"), [(1000, True), (0.001, False)])
+def test_cost_keeps_the_parts_of_a_star_for_a_busy_dimension_with_few_rows(rate: float, has_parts: bool) -> None:
+    """Each of its events would go over a twentieth of the facts, which sum up to ten groups."""
+    by_cost = viewlet.compile(BUSY.format(rate=rate), strategy="cost")
+    assert ("q_e_f" in {view.name for view in by_cost.views}) == has_parts
+    assert "q_e_f" not in {view.name for view in viewlet.compile(BUSY.format(rate=rate)).views}
