@@ -15,6 +15,7 @@ from typing import Literal
 import pytest
 
 from viewlet.algebra.query import ONE, View
+from viewlet.loops.counted import through_counts
 from viewlet.loops.fuse import Turn, fuse
 from viewlet.loops.hoist import hoist
 from viewlet.loops.invariant import outside_loops
@@ -96,6 +97,14 @@ def test_outside_loops(before: str, after: str) -> None:
     well_formed(moved)
 
 
+@of("counted")
+def test_through_counts(before: str, after: str) -> None:
+    through = through_counts(turns(before), {"Nsum": "N"})
+    assert text_of(through) == (before if after == "unchanged" else after)
+    for each in through:
+        well_formed(each.block)
+
+
 @of("fuse")
 def test_fuse(before: str, after: str) -> None:
     fused = fuse(turns(before))
@@ -116,7 +125,13 @@ def test_hoist(before: str, after: str) -> None:
 
 def test_every_pass_has_a_file() -> None:
     assert (each_name_once, outside_loops) == BLOCK_PASSES
-    assert {path.stem for path in Path(__file__).parent.glob("*.txt")} == {"names", "invariant", "fuse", "hoist"}
+    assert {path.stem for path in Path(__file__).parent.glob("*.txt")} == {
+        "names",
+        "invariant",
+        "counted",
+        "fuse",
+        "hoist",
+    }
 
 
 def test_columns_are_those_that_are_written() -> None:

@@ -2,7 +2,7 @@
 
 ::
 
-    unify_binding bound @x, @y    -- the rule; where it matters: bound …, on event, strategy …, counted, wide
+    unify_binding bound @x, @y    -- the rule; where it matters: bound …, on event, strategy …, counted, wide, star
     Sum[]((A := @x) * S(C, D) * A * D)
     => Sum[](S(C, D) * @x * D)
 
@@ -43,7 +43,7 @@ RULES: dict[str, Rule[Context]] = {r.name: r for rules in FILES.values() for r i
 DOES_NOT_APPLY = "does not apply"
 HEADER = re.compile(
     r"(?P<rule>\w+)(?: on (?P<event>[^ ]+(?:\(.*?\))?))?(?: bound (?P<bound>[^ ]+(?:, [^ ]+)*))?"
-    r"(?: strategy (?P<strategy>\w+))?(?P<counted> counted)?(?P<wide> wide)?"
+    r"(?: strategy (?P<strategy>\w+))?(?P<counted> counted)?(?P<wide> wide)?(?P<star> star)?"
 )
 
 
@@ -80,8 +80,8 @@ def _header(line: str) -> tuple[Rule[Context], Context]:
     bound = frozenset(match["bound"].split(", ")) if match["bound"] else frozenset[str]()
     strategy = strategy_named(match["strategy"] or "optimized")
     params = frozenset(event.params) if event else frozenset[str]()
-    counted, wide = match["counted"] is not None, match["wide"] is not None
-    return RULES[match["rule"]], Context(bound | params, event, strategy=strategy, counted=counted, wide=wide)
+    flags = {name: match[name] is not None for name in ("counted", "wide", "star")}
+    return RULES[match["rule"]], Context(bound | params, event, strategy=strategy, **flags)
 
 
 def _event(text: str) -> Event:

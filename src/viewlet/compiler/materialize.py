@@ -41,6 +41,7 @@ from viewlet.compiler.padding import is_lookup
 from viewlet.compiler.restriction import incremental
 from viewlet.compiler.simplify import locals_apart, simplify, without
 from viewlet.compiler.values import is_running, value_map, with_names
+from viewlet.compiler.wide import goes_over_rows, row_by_row
 from viewlet.program.trigger import Event
 
 Factors = tuple[Query, ...]
@@ -161,7 +162,8 @@ def update_parameter(q: Query, context: Context) -> Query | None:
     if not pulled:
         return None
     inside = context.binding(all_outputs(pulled))
-    apart = read_apart(tuple(f for f in parts if f not in pulled), all_outputs(pulled), inside)
+    linear = tuple(f for f in parts if f not in pulled)
+    apart = read_apart(group, linear, all_outputs(pulled), inside)
     rest = split_off(group, parts, pulled, inside) if apart is None else apart
     return sum_(group, join(*pulled, rest))
 
@@ -229,21 +231,28 @@ def _is_disjunction(f: Compare) -> bool:
     return isinstance(f.left, Op) and f.left.name == "or"
 
 
-@rule("§5.1: 𝓜(Sum_A(Q₁ ⋈ Q₂ ⋈ …)) ⇒ Sum_A(𝓜(Q₁) ⋈ 𝓜(Q₂) ⋈ …) where a view is wide and equalities lead to each")
+@rule("§5.1: 𝓜(Sum_A(Q₁ ⋈ Q₂ ⋈ …)) ⇒ Sum_A(𝓜(Q₁) ⋈ 𝓜(Q₂) ⋈ …) where equalities lead to each and a map would not pay")
 def leave_joins(q: Query, context: Context) -> Query | None:
-    """A join of n relations has 2ⁿ parts, and a map for each is too many: an event goes from row to row instead."""
+    """A join of n relations has 2ⁿ parts, and a map for each is too many: an event goes from row to row instead.
+
+    So does an event of a star where it would go over a slice of the map anyway, see :mod:`viewlet.compiler.wide`.
+    """
     if context.event is None:
         return None
     group, parts = monomial(q, context)
-    apart = read_apart(parts, frozenset(context.event.params), context)
+    apart = read_apart(group, parts, frozenset(context.event.params), context)
     return None if apart is None else sum_(group, apart)
 
 
-def read_apart(parts: Factors, given: frozenset[str], context: Context) -> Query | None:
+def read_apart(group: frozenset[str], parts: Factors, given: frozenset[str], context: Context) -> Query | None:
     """Each relation of a product from a map of its own; None unless columns that are ``given`` lead to all of them."""
     tables = [f for f in parts if isinstance(f, Rel)]
     others = [f for f in parts if not isinstance(f, Rel)]
-    if not context.wide or len(tables) < 2 or not _lead_to_all(given, tables) or not all(map(_by_key, others)):
+    if len(tables) < 2 or not _lead_to_all(given, tables) or not all(map(_by_key, others)):
+        return None
+    if context.star and goes_over_rows(group, parts, context):
+        return join(*row_by_row(group, parts, context))
+    if not context.wide:
         return None
     tests = {f: inputs(f) for f in others if isinstance(f, Compare) and inputs(f) and not inputs(f) & context.bound}
     own = [(r, [f for f, needed in tests.items() if needed <= outputs(r)]) for r in tables]

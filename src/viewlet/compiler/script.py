@@ -43,7 +43,7 @@ from viewlet.compiler.simplify import simplify
 from viewlet.compiler.strategy import CLASSICAL, OPTIMIZED, Choice, Strategy, strategy_named
 from viewlet.compiler.transform import Compilation
 from viewlet.compiler.unread import cut
-from viewlet.compiler.wide import is_wide
+from viewlet.compiler.wide import is_star, is_wide
 from viewlet.errors import Error
 from viewlet.loops.cost_class import growth
 from viewlet.program.trigger import Event, Program, Result, Script, Statement, Trigger
@@ -193,6 +193,7 @@ def _root(compilation: Compilation, result: Result) -> Result:
     if finished is not None:
         return finished
     wide = is_wide(result, compilation.static)
+    star = not wide and is_star(result, compilation.static)
     tested = only_tested(result) if compilation.counted else frozenset[str]()
 
     def root(name: str, q: Query, why: str, tested: bool = False) -> Query:
@@ -204,6 +205,8 @@ def _root(compilation: Compilation, result: Result) -> Result:
         view = compilation.catalog.root(name, definition, why)
         if wide:
             compilation.wide.add(view.name)
+        if star:
+            compilation.stars.add(view.name)
         return view
 
     is_set = result.distinct and compilation.counted and not shows_all(result)

@@ -73,6 +73,7 @@ class Compilation:
     ordered: bool = True  # the engines have ordered access paths
     counted: bool = False  # relations are tables: no row is there less than 0 times
     wide: set[str] = field(default_factory=set)  # roots of views that would need too many maps
+    stars: set[str] = field(default_factory=set)  # roots of views that join three streams or more
     by_value: bool = True  # maps may be kept by the values of groups
     deepest: int = 0  # how deep the nested aggregates of a map may be: those by values need not come to an end
 
@@ -141,9 +142,7 @@ class Compilation:
     def chosen_statement(self, view: MapDefinition, event: Event, choice: Choice) -> Statement | None:
         if self.by_value and depth(view.definition) > self.deepest:
             raise CircularError(view.definition.text)
-        wide = self.catalog.serves[view.name] in self.wide
-        params = frozenset(event.params)
-        context = Context(params, event, self.static, choice.strategy, self.ordered, self.counted, wide, self.by_value)
+        context = self.context(view, event, choice.strategy)
         recompute = choice.reevaluate
         split = self.split_gaps(view, event)
         moved = delta_of_tick(view.definition, event) if event.relation == CLOCK.name and self.ordered else None
@@ -168,6 +167,21 @@ class Compilation:
             return statement
         return self.refreshed_groups(view, context, statement.target)
 
+    def context(self, view: MapDefinition, event: Event, strategy: Strategy) -> Context:
+        """What the rules may know where ``view`` is maintained under ``event``."""
+        served = self.catalog.serves[view.name]
+        return Context(
+            frozenset(event.params),
+            event,
+            self.static,
+            strategy,
+            self.ordered,
+            self.counted,
+            wide=served in self.wide,
+            star=served in self.stars,
+            by_value=self.by_value,
+        )
+
     def in_halves(self, view: MapDefinition, event: Event) -> list[Statement] | None:
         """Q += Q_before, and late Q += Q_after; None where a delta says it better."""
         choice = self.choices.get((self.catalog.shape(view.definition), event.relation), Choice(self.strategy))
@@ -181,8 +195,7 @@ class Compilation:
             return None
         self.trace.place = f"{view.name} on {event}"
         self.trace.record("in_halves", "§5.1, rule (4) I, by halves", view.definition, split[1])
-        context = Context(frozenset(event.params), event, self.static, choice.strategy, self.ordered, self.counted)
-        context = replace(context, wide=self.catalog.serves[view.name] in self.wide)
+        context = self.context(view, event, choice.strategy)
         statements = [self.half(view, context, q, late) for q, late in zip(split, (False, True), strict=True)]
         return [s for s in statements if s is not None]
 

@@ -11,10 +11,11 @@ plans.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from viewlet.algebra.query import Query, Value, View, atoms, join, negate
 from viewlet.algebra.terms import Var
+from viewlet.loops.counted import CountOf, counts_of, through_counts
 from viewlet.loops.fuse import Turn, fuse
 from viewlet.loops.hoist import StoreOf, hoist
 from viewlet.loops.invariant import outside_loops
@@ -37,17 +38,23 @@ BLOCK_PASSES: tuple[Callable[[Block], Block], ...] = (
 class Plan:
     """What a trigger does: ``first`` the totals that several turns need, then the turns.
 
-    ``given`` are the names that have a value at the start; ``place`` says which store a map is in.
+    ``given`` are the names that have a value at the start; ``place`` says which store a map is in, ``counts`` which map
+    of the same store counts the rows of a sum.
     """
 
     turns: tuple[Turn, ...]
     first: Block = ()
     given: frozenset[str] = frozenset()
     place: StoreOf = str
+    counts: CountOf = field(default_factory=dict)
 
     @property
     def blocks(self) -> tuple[Block, ...]:
         return (self.first, *(turn.block for turn in self.turns))
+
+
+def counted(before: Plan) -> Plan:
+    return replace(before, turns=through_counts(before.turns, before.counts))
 
 
 def fused(before: Plan) -> Plan:
@@ -60,7 +67,8 @@ def hoisted(before: Plan) -> Plan:
 
 
 PLAN_PASSES: tuple[Callable[[Plan], Plan], ...] = (
-    fused,  # first: totals that stand in one turn from now on are needed there only
+    counted,  # before fused, which makes one loop of two over the same count
+    fused,  # before hoisted: totals that stand in one turn from now on are needed there only
     hoisted,  # last: it puts steps before all turns, where nothing could be fused with them
 )
 
@@ -68,7 +76,8 @@ PLAN_PASSES: tuple[Callable[[Plan], Plan], ...] = (
 def plan(program: Program, trigger: Trigger, lowering: Lowering, *, signed: bool = False, place: StoreOf = str) -> Plan:
     """All passes. ``signed``: every change is multiplied by SIGN; ``place``: the store that a map is in."""
     given = frozenset(trigger.event.params) | (frozenset({SIGN}) if signed else frozenset())
-    plan_ = Plan(turns_of(program, trigger, lowering, signed=signed), (), given, place)
+    turns = turns_of(program, trigger, lowering, signed=signed)
+    plan_ = Plan(turns, (), given, place, {} if place is str else counts_of(program, place))
     for each in PLAN_PASSES:
         plan_ = each(plan_)
     verify_plan(plan_, given, {v.name: len(v.outputs) for v in program.views}, f"the loops on {trigger.event}")

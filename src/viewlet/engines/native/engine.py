@@ -20,7 +20,6 @@ from viewlet.engines.native.bridge import ArrowRows, Cells, Module, NativeState,
 from viewlet.engines.native.build import module_name, open_module
 from viewlet.engines.native.emit.layout import Layout
 from viewlet.engines.native.emit.program import native
-from viewlet.engines.native.emit.skeletons import is_within
 from viewlet.engines.native.emit.watch import UNWATCHED
 from viewlet.engines.native.emit.watch import Watched as Watched
 from viewlet.engines.native.handover import filled, handover
@@ -28,6 +27,7 @@ from viewlet.engines.native.numbers import decode_cell, decode_sum, encode_cell,
 from viewlet.engines.tables import tables_reader
 from viewlet.errors import OutOfRangeError
 from viewlet.loops.infer import Kinds, program_kinds
+from viewlet.loops.skeletons import is_within
 from viewlet.program.encoding import Row
 from viewlet.program.graph import part_for, part_of
 from viewlet.program.kinds import COUNT, REAL, Unfit, kind_scale

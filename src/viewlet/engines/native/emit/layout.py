@@ -13,10 +13,10 @@ from viewlet.algebra.query import (
 )
 from viewlet.engines.native.emit.held import held_columns
 from viewlet.engines.native.emit.identifiers import camel, identifier, named, unique
-from viewlet.engines.native.emit.skeletons import skeleton
 from viewlet.engines.native.emit.values import SIZES, value_type
 from viewlet.loops.infer import Kinds
 from viewlet.loops.nulls import Columns
+from viewlet.loops.skeletons import skeleton
 from viewlet.loops.steps import Block, EachSlice, Extremum, Loop, Order, RangeSum, Runs, Step, blocks
 from viewlet.program.kinds import COUNT, REAL, TEXT, Kind
 from viewlet.program.trigger import MapDefinition, Program, Trigger

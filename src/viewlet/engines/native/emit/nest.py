@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -11,6 +11,7 @@ from typing_extensions import assert_never
 from viewlet.engines.native.emit.changes import Changes
 from viewlet.engines.native.emit.context import Context
 from viewlet.engines.native.emit.keys import whole_key
+from viewlet.engines.native.emit.layout import MapLayout
 from viewlet.engines.native.emit.lines import Code, Lines
 from viewlet.engines.native.emit.lookups import Lookups, can_fail
 from viewlet.engines.native.emit.ordered import OrderedReads
@@ -116,9 +117,7 @@ class Nest:
             return at_hand
         places: dict[Spot, Pointer] = {}
         once: set[Spot] = set()
-        emits = [e for s in block if isinstance(s, (Nonzero, Test)) for e in s.body if isinstance(e, Emit)]
-        for view, key in [(e.view, e.key) for e in emits]:
-            map_, _ = self.context.layout[view]
+        for map_, key in self.changed_in(block):
             at, plainly = Spot(map_.name, key, made=True), Spot(map_.name, key)
             known = map_.is_single or self.context.params.issuperset(key) or not scope.keys() >= set(key)
             if at in once and not known and {at, plainly}.isdisjoint({*places, *at_hand}):
@@ -129,6 +128,14 @@ class Nest:
                     places[at] = Pointer(place.made, is_object=True, lookups=1)
             once.add(at)
         return {**at_hand, **places}
+
+    def changed_in(self, block: Block) -> Iterator[tuple[MapLayout, tuple[str, ...]]]:
+        """The entries that a block changes: by itself, each with all its changes once, and under its conditions."""
+        inside = [s.body for s in block if isinstance(s, (Nonzero, Test, Get))]
+        for steps in (block, *inside):
+            emits = (step for step in steps if isinstance(step, Emit))
+            entries = dict.fromkeys((self.context.layout.map_of(e.view), e.key, e.view) for e in emits)
+            yield from {(m, key): (self.context.layout[view][0], key) for m, key, view in entries}.values()
 
     def neighbours(self, steps: list[Step], scope: Scope, at_hand: AtHand) -> None:
         """Loops over the same entries, or over the same slices."""

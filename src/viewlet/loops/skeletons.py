@@ -33,6 +33,11 @@ def skeleton(q: Query) -> str:
     return rename(bare, {v: f"v{i}" for i, v in enumerate(dict.fromkeys(_occurrences(bare)))}).text
 
 
+def counts_rows(q: Query) -> bool:
+    """Nothing is summed up but how often rows are there."""
+    return _without_values(q) == q
+
+
 def _occurrences(q: Query) -> Iterator[str]:
     """The variables of a query, from left to right."""
     match q:
