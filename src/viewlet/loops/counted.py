@@ -13,7 +13,7 @@ from dataclasses import replace
 from viewlet.algebra.query import View
 from viewlet.loops.fuse import Turn
 from viewlet.loops.names import columns_of, free_names
-from viewlet.loops.skeletons import counts_rows, skeleton
+from viewlet.loops.skeletons import skeleton, sums_nothing
 from viewlet.loops.steps import LEAVES, Block, Get, Loop, Step, blocks
 from viewlet.program.trigger import Program
 
@@ -21,7 +21,7 @@ CountOf = Mapping[str, str]  # a sum ↦ the map of the same store that counts i
 
 
 def counts_of(program: Program, place: Callable[[str], str]) -> CountOf:
-    counts = {(place(v.name), skeleton(v.definition)): v.name for v in program.views if counts_rows(v.definition)}
+    counts = {(place(v.name), skeleton(v.definition)): v.name for v in program.views if sums_nothing(v.definition)}
     found = ((v.name, counts.get((place(v.name), skeleton(v.definition)))) for v in program.views if not v.is_cache)
     return {name: count for name, count in found if count is not None and count != name}
 

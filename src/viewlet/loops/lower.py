@@ -28,6 +28,7 @@ from viewlet.algebra.query import (
     Union,
     Value,
     View,
+    atoms,
     branches,
     children,
     factors,
@@ -113,13 +114,15 @@ class Lowering:
     counts: frozenset[str] = frozenset()  # views whose multiplicities are never negative
     ordered: bool = True  # False: no ordered access paths, as in the paper
     determined: Determined = field(default_factory=dict)  # columns of views that are values of groups
+    tested: frozenset[str] = frozenset()  # views that leave out some of the rows of their relations
     numbers: count[int] = field(default_factory=count)
 
     @staticmethod
     def of(program: Program) -> Lowering:
         counts = frozenset(v.name for v in program.views if counts_rows(v.definition))
         determined = {v.name: columns for v in program.views if (columns := determined_columns(v))}
-        return Lowering(nullable_columns(program), counts, program.ordered, determined)
+        tested = frozenset(v.name for v in program.views if leaves_out(v.definition))
+        return Lowering(nullable_columns(program), counts, program.ordered, determined, tested)
 
     def change(self, expression: Query, key: tuple[str, ...], scope: Scope, view: str = "") -> Block:
         """The change that ``expression`` is to ``view``, tuple by tuple."""
@@ -165,9 +168,13 @@ class Lowering:
     def product(
         self, parts: tuple[Query, ...], scope: Scope, so_far: Product, needed: frozenset[str], then: Then
     ) -> Block:
-        """Q₁ ⋈ Q₂ ⋈ …: each inside the one before, in an order that is right and cheap."""
+        """Q₁ ⋈ Q₂ ⋈ …: each inside the one before, in an order that is right and cheap.
+
+        Of two that cost the same comes first what may well find nothing: a view that leaves out some rows.
+        """
         if not parts:
             return then(scope, so_far)
+        parts = tuple(sorted(parts, key=lambda f: self.tested.isdisjoint(a.name for a in atoms(f))))
         around = scope.bound, needed, scope.totals, scope.opened, scope.by_rows, self.determined
         path = ordered_path(parts, *around) if self.ordered else None
         if path is not None and needs_a_scan(path, parts, scope.bound):
@@ -390,6 +397,13 @@ def counts_rows(q: Query) -> bool:
             return value >= 0
         case _:
             return is_count(q) and all(map(counts_rows, () if isinstance(q, (Bind, Exists)) else children(q)))
+
+
+def leaves_out(q: Query) -> bool:
+    """Rows of a relation stand in the query only where they meet a test."""
+    return isinstance(q, Compare) or any(
+        leaves_out(child) for child in children(q) if not isinstance(q, (Bind, Exists))
+    )
 
 
 def loops(q: Query, bound: frozenset[str]) -> bool:

@@ -33,7 +33,7 @@ def skeleton(q: Query) -> str:
     return rename(bare, {v: f"v{i}" for i, v in enumerate(dict.fromkeys(_occurrences(bare)))}).text
 
 
-def counts_rows(q: Query) -> bool:
+def sums_nothing(q: Query) -> bool:
     """Nothing is summed up but how often rows are there."""
     return _without_values(q) == q
 
