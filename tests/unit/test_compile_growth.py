@@ -151,3 +151,21 @@ def test_going_from_row_to_row_makes_no_event_worse(script: str, monkeypatch: py
 
 def _on(program: Program, relation: str) -> Program:
     return replace(program, triggers=tuple(t for t in program.triggers if t.event.relation == relation))
+
+
+BUSY = """
+CREATE STREAM d (k INTEGER NOT NULL, a INTEGER NOT NULL) WITH (rate = {rate}, rows = 20);
+CREATE STREAM e (k INTEGER NOT NULL, a INTEGER NOT NULL) WITH (rate = 0.001, rows = 1000, distinct_a = 10);
+CREATE STREAM f (dk INTEGER NOT NULL, ek INTEGER NOT NULL, v INTEGER NOT NULL)
+  WITH (rate = 1, rows = 1000000, distinct_dk = 20, distinct_ek = 1000);
+CREATE MATERIALIZED VIEW q AS
+SELECT d.a AS da, e.a AS ea, sum(f.v) AS s FROM d, e, f WHERE f.dk = d.k AND f.ek = e.k GROUP BY d.a, e.a;
+"""
+
+
+@pytest.mark.parametrize(("rate", "has_parts"), [(1000, True), (0.001, False)])
+def test_cost_keeps_the_parts_of_a_star_for_a_busy_dimension_with_few_rows(rate: float, has_parts: bool) -> None:
+    """Each of its events would go over a twentieth of the facts, which sum up to ten groups."""
+    by_cost = viewlet.compile(BUSY.format(rate=rate), strategy="cost")
+    assert ("q_e_f" in {view.name for view in by_cost.views}) == has_parts
+    assert "q_e_f" not in {view.name for view in viewlet.compile(BUSY.format(rate=rate)).views}

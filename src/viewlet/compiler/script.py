@@ -40,7 +40,7 @@ from viewlet.compiler.order import CircularError, depth, order_statements
 from viewlet.compiler.reuse import Reuse
 from viewlet.compiler.search import cheapest_choices, total_cost
 from viewlet.compiler.simplify import simplify
-from viewlet.compiler.strategy import CLASSICAL, OPTIMIZED, Choice, Strategy, strategy_named
+from viewlet.compiler.strategy import CLASSICAL, OPTIMIZED, PARTS, Choice, Strategy, strategy_named
 from viewlet.compiler.transform import Compilation
 from viewlet.compiler.unread import cut
 from viewlet.compiler.wide import is_star, is_wide
@@ -72,7 +72,11 @@ class Start:
     by_value: bool = True
 
 
-WHOLE_PROGRAMS = (OPTIMIZED, CLASSICAL)  # beside what the search puts together; the first is the measure of growth
+WHOLE_PROGRAMS = (
+    OPTIMIZED,
+    PARTS,
+    CLASSICAL,
+)  # beside what the search puts together; the first is the measure of growth
 
 
 def compile_query(
@@ -193,7 +197,7 @@ def _root(compilation: Compilation, result: Result) -> Result:
     if finished is not None:
         return finished
     wide = is_wide(result, compilation.static)
-    star = not wide and is_star(result, compilation.static)
+    star = compilation.strategy.row_by_row and not wide and is_star(result, compilation.static)
     tested = only_tested(result) if compilation.counted else frozenset[str]()
 
     def root(name: str, q: Query, why: str, tested: bool = False) -> Query:
