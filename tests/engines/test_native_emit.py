@@ -74,3 +74,21 @@ def test_a_key_that_may_not_fit_can_fail(kind: Exact, fails: bool) -> None:
     assert terms.coalesce([held, Cpp("y", COUNT)]).can_fail is fails
     assert terms.operator("=", [held, Cpp("y", COUNT)]).can_fail is fails
     assert terms.operator("is_null", [held]).can_fail is fails
+
+
+STAR = """\
+CREATE STREAM d (k BIGINT NOT NULL, a BIGINT NOT NULL);
+CREATE STREAM e (k BIGINT NOT NULL, a BIGINT NOT NULL);
+CREATE STREAM f (dk BIGINT NOT NULL, ek BIGINT NOT NULL, v BIGINT NOT NULL);
+CREATE MATERIALIZED VIEW q AS SELECT d.a AS da, e.a AS ea, SUM(f.v) AS s, COUNT(*) AS n
+FROM d, e, f WHERE f.dk = d.k AND f.ek = e.k GROUP BY d.a, e.a;
+"""
+
+
+def test_a_count_and_a_sum_go_over_a_slice_together() -> None:
+    """One loop over the facts of a dimension's row, one over the other dimension, and one lookup of the group."""
+    source = emit.cpp_source(viewlet.compile(STAR))
+    function = without_comments(source.split("void change_d(")[1].split("void ")[0])
+    assert function.count("q_f_.slice<") == function.count("q_e_.slice<") == function.count("q_here_(") == 1
+    assert function.count("q_here_.make()") > 1
+    assert "q_.at(" not in function

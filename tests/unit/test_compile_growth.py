@@ -139,6 +139,19 @@ def test_a_small_star_keeps_a_map_for_each_part_that_an_event_looks_up() -> None
     assert {"q_sum_d0_f", "q_sum_d1_f"} <= {view.name for view in viewlet.compile(script).views}
 
 
+def test_a_static_table_goes_with_the_stream_that_leads_to_it() -> None:
+    names = {view.name for view in viewlet.compile(PAPER_QUERIES["ssb4"].script()).views}
+    assert {"ssb4_customer_nation", "ssb4_nation_supplier", "ssb4_orders", "ssb4_lineitem", "ssb4_part"} <= names
+
+
+def test_a_star_with_a_nested_aggregate_keeps_its_maps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some of its statements could not go from row to row, and would need the maps beside the rows."""
+    script = PAPER_QUERIES["q18"].script()
+    before = [view.definition for view in viewlet.compile(script).views]
+    monkeypatch.setattr(wide, "LEAST_OF_A_STAR", 10_000)
+    assert [view.definition for view in viewlet.compile(script).views] == before
+
+
 @pytest.mark.parametrize("script", [PAPER_QUERIES["ssb4"].script(), SSB_QUERIES["q4_2"].script(), star(2), star(3)])
 def test_going_from_row_to_row_makes_no_event_worse(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
     stars = viewlet.compile(script)
