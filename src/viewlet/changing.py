@@ -31,7 +31,7 @@ class Changes(Iterator[Change], AsyncIterator[Change]):
         self._closed = self._lost = False
         self._end: Callable[[], None] | None = None
 
-    def start(self, snapshot: Iterable[Change], subscribe: Subscribe) -> None:
+    def _start(self, snapshot: Iterable[Change], subscribe: Subscribe) -> None:
         """Begin with the rows that are there, and go on with each change."""
         self._waiting.extend(snapshot)
         feed = Feed(self._waiting, self._waiting.extend, self._sleepers, self._wake, self._most)

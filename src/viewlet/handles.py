@@ -97,7 +97,7 @@ class Table(Readable):
             self._go_straight()
 
     def _go_straight(self) -> None:
-        """Where rows can go straight in, these methods are calls into machine code until :meth:`let_go`."""
+        """Where rows can go straight in, these methods are calls into machine code until :meth:`_let_go`."""
         database = self._database
         if database._straight_in is not database._session:
             database._go_straight()
@@ -107,7 +107,7 @@ class Table(Readable):
         if self.name in database._upserts:
             vars(self).update(upsert=database._upserts[self.name])
 
-    def let_go(self) -> None:
+    def _let_go(self) -> None:
         """Those calls are of a session that is no more."""
         for name in ("insert", "delete", "upsert"):
             vars(self).pop(name, None)

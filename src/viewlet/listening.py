@@ -275,7 +275,7 @@ class Updating(Listening):
         """Of the session before: nothing may keep its rows."""
         self._straight_in, self._inserts, self._deletes, self._upserts = None, {}, {}, {}
         for handle in self._handles:
-            handle.let_go()
+            handle._let_go()
         self._handles.clear()
 
 

@@ -207,7 +207,7 @@ class View:
         with self._database._turn.reading():
             there = self._weights().items() if snapshot else ()
             subscribe = self._database._subscribe
-            changes.start(((n, row) for row, n in there), partial(subscribe, self.name))
+            changes._start(((n, row) for row, n in there), partial(subscribe, self.name))
         return changes
 
     def widget(self, most: int = SHOWN_ROWS) -> Any:

@@ -115,6 +115,7 @@ class Life:
         self.oracle = DuckOracle(viewlet.compile(RELATIONS).relations)
         self.oracle.connection.execute(f"CREATE TEMP VIEW sums AS {VIEWS['sums']}")
         self.views: list[str] = []
+        self.selects = dict(VIEWS)
         self.heard: dict[str, Heard] = {}
         self.filled = 0  # views that had rows, each step counted
         self.db = self._opened()
@@ -218,8 +219,18 @@ class Life:
     def create(self) -> None:
         free = [v for v in VIEWS if v not in self.views and (v not in OVER_SUMS or "sums" in self.views)]
         names = [v for v in free if self.chance.random() < 3 / len(free)]
+        self.selects |= {v: VIEWS[v] for v in names}
         self.db.execute("".join(f"CREATE MATERIALIZED VIEW {v} AS {VIEWS[v]};" for v in names))
         self.views += names
+
+    def replace(self) -> None:
+        """Those who listen to the view hear of what it has now."""
+        free = [v for v in self.views if v not in ("sums", *OVER_SUMS)]
+        if free:
+            free = [v for v in free if v in self.heard] or free
+            name, other = self.chance.choice(free), self.chance.choice([v for v in VIEWS if v not in OVER_SUMS])
+            self.selects[name] = VIEWS[other]
+            self.db.execute(f"CREATE OR REPLACE MATERIALIZED VIEW {name} AS {VIEWS[other]}")
 
     def drop(self) -> None:
         read = ["sums"] if any(v in self.views for v in OVER_SUMS) else []
@@ -276,7 +287,7 @@ class Life:
         for name in TYPES:
             assert Counter(self.db.table(name).rows()) == Counter(self.rows(name)), name
         for name in self.views:
-            rows, expected = self.db.view(name).rows(), self.oracle.rows(VIEWS[name])
+            rows, expected = self.db.view(name).rows(), self.oracle.rows(self.selects[name])
             assert difference(rows, expected) is None, (name, self.db.tier)
             self.filled += bool(expected)
             if name in self.heard:
@@ -289,6 +300,7 @@ STEPS: list[Callable[[Life], None]] = [
     *[Life.mix] * 2,
     *[Life.create] * 3,
     *[Life.hear] * 2,
+    Life.replace,
     *(Life.change, Life.change, Life.upsert, Life.refused, Life.drop, Life.no_longer_hear),
     *(Life.begin_again, Life.write_down, Life.ask),
 ]

@@ -151,6 +151,19 @@ def test_the_base_table_itself_is_a_view() -> None:
     agree(Case(SCHEMA, views, selects, stream(), STATIC))["w"].check()
 
 
+def test_a_count_that_is_the_key_beside_one_that_is_not() -> None:
+    """The two became one query, of which one name was left over: VerifyError, only where both views were there."""
+    selects = {
+        "w": "SELECT sum(x.k) AS n FROM (SELECT k, avg(a) AS m FROM r GROUP BY k) x WHERE x.m >= 1",
+        "v": "SELECT k AS g, count(a) AS n FROM r GROUP BY k INTERSECT SELECT _0, max(_0) FROM s GROUP BY _0",
+    }
+    for order in (["w", "v"], ["v", "w"]):
+        views = "".join(f"CREATE MATERIALIZED VIEW {name} AS {selects[name]};\n" for name in order)
+        agree(Case(SCHEMA, views, selects, stream(), STATIC), [("python", "optimized"), ("python", "naive")])[
+            "v"
+        ].check()
+
+
 def test_columns_of_two_types() -> None:
     """The front end lost which of two types a value has, above all where a BIGINT is no DOUBLE."""
     views = "".join(f"CREATE MATERIALIZED VIEW {name} AS {select};\n" for name, select in MIXED.items())

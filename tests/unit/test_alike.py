@@ -34,6 +34,14 @@ def test_one_product_keeps_its_names_apart() -> None:
     assert (first.text, second.text) == ("(n := Sum[a](S(a, x)))", "(n2 := Sum[b](S(b, x)))")
 
 
+def test_a_key_that_is_its_own_value_is_another_query() -> None:
+    """(b := Sum[b](S(b, y))) is a test of b; the names of a plain count left one of its two names unbound."""
+    plain, own = "Sum[](R(a) * (n := Sum[a](S(a, x))) * n)", "Sum[](T(b) * (b := Sum[b](S(b, y))))"
+    for text in (f"({plain} + {own})", f"({own} + {plain})"):
+        tests = [f for product in products(text) for f in product if ":=" in f.text]
+        assert {f.text for f in tests} == {"(n := Sum[a](S(a, x)))", "(b := Sum[b](S(b, y)))"}
+
+
 def test_another_order_of_columns_is_another_query() -> None:
     q = "(Sum[](R(a) * (n := Sum[a](S(a, x))) * n) + Sum[](T(b) * (n2 := Sum[b](S(y, b))) * n2))"
     first, second = nested(q)

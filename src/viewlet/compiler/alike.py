@@ -86,10 +86,17 @@ def _like(q: Nested, known: Alike) -> tuple[Nested, Mapping[str, str]] | None:
     """Another that differs in names only, and its name for each name of Q."""
     for other in known.get(_signature(q), ()):
         if type(other) is type(q) and (found := _names(q.query, other.query)) is not None:
-            if isinstance(q, Bind) and isinstance(other, Bind):
-                found = {**found, q.var: other.var}
-            return other, found
+            if not (isinstance(q, Bind) and isinstance(other, Bind)):
+                return other, found
+            if _agree(q.var, other.var, found):
+                return other, {**found, q.var: other.var}
     return None
+
+
+def _agree(ours: str, theirs: str, names: Mapping[str, str]) -> bool:
+    """Whether the two values may have one name, too: (g := Sum[g](R(g))), a key that is its own count, is another."""
+    same = {our for our, their in names.items() if their == theirs}
+    return names.get(ours, theirs) == theirs and same <= {ours}
 
 
 def _names(q: Query, other: Query) -> Mapping[str, str] | None:
