@@ -136,6 +136,20 @@ static void window(u32 live, u32 changes) {
     CHECK(table.size == 0 && table.after(0) == 0);
 }
 
+// Rows of many blocks grow wider, block after block: what they leave behind goes.
+static void wider(u32 count) {
+    Tried<Narrow> table;
+    for (i64 n = 0; n < i64(count); ++n) CHECK(table.put({n}, 1) == Change::CAME);
+    u64 narrow = table.bytes();
+    for (u32 width = 3; width < 8; ++width)
+        for (i64 n = 0; n < i64(count); ++n) {
+            i64 less = width == 3 ? n : i64(1) << 8 * (width - 1) | n;
+            CHECK(table.put({less}, -1) == Change::WENT && table.put({i64(1) << 8 * width | n}, 1) == Change::CAME);
+        }
+    CHECK(table.size == count && table.bytes() < narrow + 6 * count + 2 * HUGE_PAGE);
+    for (i64 n = 0; n < i64(count); n += 7) CHECK(table.times({i64(1) << 56 | n}) == 1 && table.times({n}) == 0);
+}
+
 // At no size does a small number take more than so many bytes.
 static void little_memory() {
     Tried<Narrow> table;
@@ -215,6 +229,7 @@ int main() {
     window(300, 20000);
     window(1000, 40000);
     window(20000, 30000 * much);
+    wider(SMALL ? 140000 : 300000);
     little_memory();
     files();
     return 0;

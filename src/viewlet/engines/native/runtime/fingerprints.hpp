@@ -1,7 +1,7 @@
 // From hashes to ids in little memory: the table that finds packed rows. A bucket is one cache line of eight hashes and
 // eight ids, which are compared all at once, so that no guess at a branch depends on how full it is.
 //
-// Table sizes are any number, not powers of two: a table grows by a quarter. Its memory is then 11 to 13 bytes an id,
+// Table sizes are any number, not powers of two: a table grows by a half. Its memory is then 11 to 16 bytes an id,
 // wherever it stands.
 #pragma once
 
@@ -169,7 +169,7 @@ private:
         old = table;
         growing = limit != 0;
         moved = 0;
-        open(old.count < FEW ? old.count * 2 + !old.count : old.count + old.count / 4);
+        open(old.count < FEW ? old.count * 2 + !old.count : old.count + old.count / 2);
     }
 
     // Up to a bucket that nothing passed: no id of a home before it lies behind it. Ids in the first buckets whose home is

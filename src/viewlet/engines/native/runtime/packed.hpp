@@ -147,6 +147,7 @@ struct PackedBlock {
     char* rows;
     Packing* packing;
     u32 room;  // ROWS, but for a table's only block
+    u32 yard;  // where its rows lie; NONE: in memory of their own
     u64 taken[ROWS / 64];
 
     u64 bytes() const { return u64(room) * packing->stride + sizeof(u64); }  // words are read beyond the last row
@@ -158,6 +159,16 @@ struct PackedBlock {
     }
     void mark(u32 place) { taken[place / 64] |= u64(1) << place % 64; }
     void unmark(u32 place) { taken[place / 64] &= ~(u64(1) << place % 64); }
+};
+
+// A huge page for the rows of blocks: in a large table each row is far away, and should be found by one step less. The
+// page goes when all of its blocks have moved.
+struct Yard {
+    static constexpr u32 NONE = ~u32(0), FROM = 512;  // so many blocks of a table are in memory of their own
+
+    char* memory;
+    u64 used;
+    u32 blocks;
 };
 
 // It does not know the type of its rows, so that its code is compiled once for all programs. `lanes` counts the last one,
@@ -192,6 +203,8 @@ private:
     Ids gaps;                      // ids that rows left; the last is taken first
     Fingerprints index;
     u64 held{};  // bytes of rows
+    Yard* yards{};
+    u32 yard_count{};  // the last one is being filled
 
     VIEWLET_INLINE PackedBlock& block(u32 id) const { return blocks[id / PackedBlock::ROWS - 1]; }
     VIEWLET_INLINE char* address(u32 id) const { return block(id).row(id % PackedBlock::ROWS); }
@@ -203,6 +216,9 @@ private:
     VIEWLET_INLINE u32 take_id();
     void grow();
     void add_block(u32 room, Packing* by);
+    void place_rows(PackedBlock& block);
+    void give_rows(const PackedBlock& block);
+    void add_yard();
     void repack(PackedBlock& block, u32 room);
     void drop(Packing* unused);
 };

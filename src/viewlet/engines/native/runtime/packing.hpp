@@ -202,35 +202,69 @@ void PackedRows::add_block(u32 room, Packing* by) {
         blocks = static_cast<PackedBlock*>(must(realloc(static_cast<void*>(blocks), block_room * sizeof(PackedBlock))));
     }
     PackedBlock& made = blocks[block_count];
-    made = {nullptr, by, room, {}};
-    made.rows = static_cast<char*>(must(calloc(1, made.bytes())));
+    made = {nullptr, by, room, Yard::NONE, {}};
+    place_rows(made);
     ++by->users;
-    held += made.bytes();
     ++block_count;
 }
 
 void PackedRows::repack(PackedBlock& of, u32 room) {
     PackedBlock made = of;
     made.packing = packing, made.room = room;
-    made.rows = static_cast<char*>(must(calloc(1, made.bytes())));
+    place_rows(made);
     Lanes row(packing->lanes);
     for (u32 place = 0; (place = of.after(place)) < PackedBlock::ROWS; ++place) {
         of.packing->take(of.row(place), row.lane);
         packing->put(row.lane, made.row(place));
     }
-    held += made.bytes() - of.bytes();
     ++packing->users;
+    give_rows(of);
     drop(of.packing);
-    free(of.rows);
     of = made;
+}
+
+void PackedRows::place_rows(PackedBlock& block) {
+    u64 bytes = block.bytes();
+    held += bytes;
+    block.yard = Yard::NONE;
+    if (block_count < Yard::FROM || bytes > HUGE_PAGE / 16) {
+        block.rows = static_cast<char*>(must(calloc(1, bytes)));
+        return;
+    }
+    if (!yard_count || yards[yard_count - 1].used + bytes > HUGE_PAGE) add_yard();
+    Yard& in = yards[block.yard = yard_count - 1];
+    block.rows = in.memory + in.used;
+    in.used += bytes, ++in.blocks;
+}
+
+// What a block leaves in a yard is not used again.
+void PackedRows::give_rows(const PackedBlock& block) {
+    if (block.yard == Yard::NONE) {
+        held -= block.bytes();
+        return free(block.rows);
+    }
+    Yard& of = yards[block.yard];
+    if (--of.blocks) return;
+    held -= of.used;
+    give_back(of.memory, HUGE_PAGE);
+    of = {nullptr, HUGE_PAGE, 0};  // nothing more comes into it
+}
+
+void PackedRows::add_yard() {
+    yards = static_cast<Yard*>(must(realloc(static_cast<void*>(yards), (yard_count + 1) * sizeof(Yard))));
+    yards[yard_count++] = {static_cast<char*>(map_pages(HUGE_PAGE)), 0, 0};
 }
 
 void PackedRows::clear() {
     for (u32 i = 0; i < block_count; ++i) {
+        if (blocks[i].yard == Yard::NONE) free(blocks[i].rows);
         drop(blocks[i].packing);
-        free(blocks[i].rows);
     }
+    for (u32 i = 0; i < yard_count; ++i)
+        if (yards[i].memory) give_back(yards[i].memory, HUGE_PAGE);
+    free(yards);
     free(blocks);
+    yards = nullptr, yard_count = 0;
     if (packing) drop(packing);
     index.release();
     blocks = nullptr, packing = nullptr;
