@@ -47,7 +47,7 @@ struct Within {
     i128 low{}, high{};
     bool fits{};
 
-    Within(T before, T reach, u64 events) {
+    VIEWLET_COLD Within(T before, T reach, u64 events) {
         constexpr u32 most = 94, many = 32;  // bits
         if (u128(reach) >> most || events >> many) return;
         i128 far = i128((u128(reach) + 1) * events);
