@@ -87,6 +87,17 @@ def rollup(columns: int) -> str:
     )
 
 
+def groups_of_a_union(tables: int) -> str:
+    """Two groups of one UNION side by side: a change of ``day`` asks which groups of all tables it is about."""
+    sales = "".join(f"CREATE STREAM s{i} (d INTEGER NOT NULL, c INTEGER, x INTEGER);\n" for i in range(tables))
+    rows = " UNION ".join(f"SELECT y, c, x FROM s{i} JOIN day USING (d)" for i in range(tables))
+    return (
+        f"CREATE STREAM day (d INTEGER NOT NULL, y INTEGER NOT NULL);\n{sales}CREATE MATERIALIZED VIEW q AS "
+        f"WITH g AS (SELECT y, c, sum(x) AS s FROM ({rows}) u GROUP BY y, c) "
+        "SELECT a.c, a.s, b.s AS t FROM g a JOIN g b ON a.c = b.c AND a.y = b.y + 1 WHERE a.s < b.s;"
+    )
+
+
 SHOWN = {"q", "q_sum", "q_count"}  # of a star, the maps that are read
 SCRIPTS: tuple[Script, ...] = (star, star_of_averages, exists, exists_of_one_table, grouped_side_by_side)
 
@@ -121,6 +132,12 @@ def test_each_set_of_a_rollup_is_beside_its_own_aggregates() -> None:
 def test_grouped_subqueries_side_by_side_are_evaluated_once() -> None:
     six, twelve = (viewlet.compile(grouped_side_by_side(n)) for n in (6, 12))
     assert length(twelve) <= 2 * length(six)
+
+
+def test_a_domain_has_no_product_for_each_two_branches_of_a_union() -> None:
+    two, four = (viewlet.compile(groups_of_a_union(n)) for n in (2, 4))
+    assert len(four.views) <= 2 * len(two.views)
+    assert length(four) <= 2.5 * length(two)
 
 
 def test_a_wide_star_goes_from_row_to_row() -> None:

@@ -32,6 +32,7 @@ from viewlet.algebra.query import (
     map_children,
     negate,
     outputs,
+    reads_update,
     relations,
     rename,
     scale,
@@ -298,7 +299,33 @@ def _domain(q: Query, wanted: frozenset[str], e: Event) -> Query | None:
         supports = [_values_named(b, wanted, params) for b in branches(q)[:MOST_VALUES]]
     if any(s is None for s in supports) or len(supports) < len(branches(q)):
         return None
-    return Exists(union(*(with_plain_locals(sum_(wanted, _given(s, e))) for s in supports if s is not None)))
+    named = (with_plain_locals(sum_(wanted, _given(_without_versions(s, e), e))) for s in supports if s is not None)
+    return Exists(union(*dict.fromkeys(named)))
+
+
+def _without_versions(q: Query, e: Event) -> Query:
+    """Q without Exists(F) and Exists(F + ΔF) beside the domain of their change.
+
+    D ⋈ (Exists(F + ΔF) − Exists(F)) is 0 outside D already. A domain with a version of F in it would be multiplied
+    out, into a product for each branch of D and each of F.
+    """
+    if isinstance(q, Sum):
+        inside = _without_versions(q.query, e)
+        return sum_(q.group & outputs(inside), inside)
+    named = frozenset(e.params).union(*(outputs(f) for f in factors(q) if _is_binding(f, e)))
+    led_to = [named | outputs(f) for f in factors(q) if _is_led_to(f, e)]
+
+    def is_version(f: Query) -> bool:
+        return isinstance(f, Exists) and e.relation in relations(f) and any(outputs(f) <= given for given in led_to)
+
+    return join(*(f for f in factors(q) if not is_version(f)))
+
+
+def _is_led_to(f: Query, e: Event) -> bool:
+    """The event says which tuples F has, whatever else is in the relation that it changes."""
+    if not isinstance(f, Exists) or e.relation in relations(f):
+        return False
+    return all(reads_update(b) or not variables(b).isdisjoint(e.params) for b in branches(f.query))
 
 
 def _values_named(q: Query, wanted: frozenset[str], params: frozenset[str]) -> Query | None:
