@@ -22,7 +22,7 @@ from random import Random
 import viewlet
 from bench.options import among, numbers
 from bench.ordered.plot import require_matplotlib
-from viewlet.database import Database
+from viewlet.database.memory import Database
 from viewlet.workloads.written import suite
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)

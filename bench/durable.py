@@ -22,8 +22,8 @@ import pyarrow as pa
 
 import viewlet
 from bench.bars import at_least, below
-from viewlet.database import Database
-from viewlet.directory import Durability, StoredDatabase
+from viewlet.database.directory import Durability, StoredDatabase
+from viewlet.database.memory import Database
 from viewlet.workloads.queries import FINANCE, PAPER_QUERIES
 
 BATCH, BATCHES, ROUNDS = 1_000, 200, 3

@@ -20,7 +20,7 @@ from bench.bars import at_least
 from bench.engine.answers import answer, check
 from bench.engine.workload import Workload, workload
 from bench.options import among
-from viewlet.threads_update import Update, Work
+from viewlet.threads.update import Update, Work
 from viewlet.workloads.queries import PAPER_QUERIES
 
 QUERIES, BATCH, FIRST = ("q3", "q18", "bsv"), 100_000, 10_000

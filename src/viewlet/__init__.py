@@ -4,8 +4,9 @@ from typing import Any
 
 from viewlet.check import ViewCheck, check
 from viewlet.compilation import compile
-from viewlet.database import Database
-from viewlet.directory import connect
+from viewlet.database.directory import connect
+from viewlet.database.memory import Database
+from viewlet.database.view import View
 from viewlet.errors import (
     CorruptError,
     DataError,
@@ -17,7 +18,6 @@ from viewlet.errors import (
     UnsupportedError,
 )
 from viewlet.program.trigger import Program
-from viewlet.view import View
 
 __version__ = "0.2.0"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, MutableMapping
 from typing import Any
 
-from viewlet.asking import Answer
-from viewlet.database import Database
-from viewlet.directory import connect
+from viewlet.database.asking import Answer
+from viewlet.database.directory import connect
+from viewlet.database.memory import Database
 from viewlet.errors import Error
 from viewlet.statements import pieces
 

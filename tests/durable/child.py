@@ -15,8 +15,9 @@ import traceback
 import viewlet
 from tests.durable.life import Life
 from tests.durable.test_compaction import in_this_process
-from viewlet import compaction, ledger, recovery
+from viewlet.database import compaction, recovery
 from viewlet.durable.beside import Beside
+from viewlet.rows import ledger
 
 BRIEF = 1 << 12  # bytes of log after which a snapshot is due, so that there are many
 
@@ -29,7 +30,7 @@ def live(directory: str, engine: str, durability: str, seed: int, steady: bool, 
     life = Life(seed, steady)
     for _ in range(done):
         life.step()
-    viewlet.directory.WORTH_A_SNAPSHOT = viewlet.directory.StoredDatabase._least = BRIEF
+    viewlet.database.directory.WORTH_A_SNAPSHOT = viewlet.database.directory.StoredDatabase._least = BRIEF
     ledger.FEW = recovery.CHUNK = compaction.CHUNK = 8
     Beside._made = in_this_process  # type: ignore[method-assign]  # to kill both at once
     db = viewlet.connect(directory, engine=engine, durability=durability)  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from tests.oracle.oracle import DuckOracle, Row, difference
-from viewlet.database import Database
+from viewlet.database.memory import Database
 from viewlet.sql.translate import translate
 
 RELATIONS = """

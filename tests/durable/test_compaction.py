@@ -18,9 +18,9 @@ import pytest
 import viewlet
 from tests.durable.life import Life, check
 from tests.durable.test_damage import room
-from viewlet import compaction, recovery
-from viewlet.compaction import compact
-from viewlet.directory import StoredDatabase
+from viewlet.database import compaction, recovery
+from viewlet.database.compaction import compact
+from viewlet.database.directory import StoredDatabase
 from viewlet.durable.beside import Beside
 from viewlet.durable.check import check_directory
 from viewlet.durable.directory import Directory, read_manifest, read_snapshot
@@ -103,7 +103,7 @@ def test_each_row_is_counted_by_its_value(tmp_path: Path) -> None:
 
 def test_a_process_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is started when the log is long enough; calls go on; what came since is in the next log."""
-    monkeypatch.setattr(viewlet.directory, "WORTH_A_SNAPSHOT", 4000)
+    monkeypatch.setattr(viewlet.database.directory, "WORTH_A_SNAPSHOT", 4000)
     monkeypatch.setattr(StoredDatabase, "_least", 4000)
     with viewlet.connect(tmp_path, engine="python") as db:
         assert isinstance(db, StoredDatabase)
@@ -185,7 +185,7 @@ def test_a_snapshot_that_cannot_begin(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_fork_leaves_it_to_its_parent(tmp_path: Path) -> None:
     code = f"""
 import os, viewlet
-from viewlet.directory import StoredDatabase
+from viewlet.database.directory import StoredDatabase
 StoredDatabase._least = 3000
 db = viewlet.connect({str(tmp_path)!r}, engine="python")
 db.execute({SCRIPT!r})
@@ -205,7 +205,7 @@ print(beside.failure, os.path.exists({str(tmp_path / "rows-1")!r}))
 # -- sealed logs -------------------------------------------------------------------------------------------------------
 
 
-def sealed(path: Path, durability: viewlet.directory.Durability = "process") -> list[list[tuple[Any, ...]]]:
+def sealed(path: Path, durability: viewlet.database.directory.Durability = "process") -> list[list[tuple[Any, ...]]]:
     """Three logs; the rows of v after each record."""
     shown = []
     with viewlet.connect(path, engine="interpreter", durability=durability) as db:

@@ -20,7 +20,7 @@ from viewlet.durable.records import Appender, payloads
 from viewlet.engines.exact.python.engine import PythonEngine
 from viewlet.engines.native.bridge import NativeState
 from viewlet.errors import CorruptError, Error, StorageError
-from viewlet.ledger import Ledger
+from viewlet.rows.ledger import Ledger
 
 SCRIPT = """CREATE STREAM s (g VARCHAR, n BIGINT);
 CREATE MATERIALIZED VIEW v AS SELECT g, sum(n) AS n FROM s GROUP BY g"""
@@ -130,7 +130,7 @@ CALLS: list[Call] = [
 
 
 @pytest.mark.parametrize("engine", ["python", "native"])
-def test_a_full_disk(tmp_path: Path, engine: viewlet.database.EngineName) -> None:
+def test_a_full_disk(tmp_path: Path, engine: viewlet.database.memory.EngineName) -> None:
     """Each update is refused whole, and done when there is room."""
     with viewlet.connect(tmp_path, engine=engine, wait_native=True) as db:
         db.execute(SCRIPT)
@@ -160,8 +160,8 @@ def test_a_full_disk(tmp_path: Path, engine: viewlet.database.EngineName) -> Non
 
 def test_a_snapshot_between_two_calls_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The update is in, and somebody is told."""
-    monkeypatch.setattr(viewlet.directory.StoredDatabase, "_between", True)
-    monkeypatch.setattr(viewlet.directory.StoredDatabase, "_least", 3000)
+    monkeypatch.setattr(viewlet.database.directory.StoredDatabase, "_between", True)
+    monkeypatch.setattr(viewlet.database.directory.StoredDatabase, "_least", 3000)
     with viewlet.connect(tmp_path, engine="python") as db:
         db.execute(SCRIPT)
         db.insert("s", [(f"row {i}", i) for i in range(200)])
@@ -194,7 +194,7 @@ def test_an_interrupted_record_does_not_count(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("engine", ["python", "native"])
 def test_an_interrupted_update_is_undone(
-    tmp_path: Path, engine: viewlet.database.EngineName, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, engine: viewlet.database.memory.EngineName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In memory and in the log, also where its record was written already."""
     append = Appender.append
@@ -240,7 +240,7 @@ def test_an_interrupted_update_is_undone(
     ],
 )
 def test_ctrl_c_right_behind_the_engine(
-    tmp_path: Path, engine: viewlet.database.EngineName, kinds: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, engine: viewlet.database.memory.EngineName, kinds: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Python raises behind the call in which the signal came: the engine has the update, and the log does not."""
 

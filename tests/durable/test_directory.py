@@ -15,12 +15,12 @@ import pytest
 import viewlet
 from tests.durable.life import Life, check
 from tests.durable.test_compaction import compacted, in_this_process
-from viewlet.database import EngineName
+from viewlet.database.memory import EngineName
 from viewlet.durable import directory as files
 from viewlet.durable.beside import Beside
 from viewlet.durable.store import digest
 from viewlet.errors import CorruptError, DataError, Error, StorageError
-from viewlet.ledger import Ledger
+from viewlet.rows.ledger import Ledger
 
 ENGINES: tuple[EngineName, ...] = ("native", "python", "interpreter")
 SALES = """CREATE STREAM sales (item VARCHAR, n BIGINT);
@@ -30,7 +30,7 @@ CREATE MATERIALIZED VIEW totals AS SELECT item, sum(n) AS n FROM sales GROUP BY 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_life_goes_on(tmp_path: Path, engine: EngineName, seeded: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Closed and opened now and then, each time on another engine; machine code takes rows from the files."""
-    monkeypatch.setattr(viewlet.directory, "WORTH_WAITING", 1)
+    monkeypatch.setattr(viewlet.database.directory, "WORTH_WAITING", 1)
     life = Life(100 + seeded, steady=engine == "native")
     for start in range(3):
         now = engine if start % 2 == 0 else "python"
@@ -47,7 +47,7 @@ def test_life_goes_on(tmp_path: Path, engine: EngineName, seeded: int, monkeypat
 
 
 @pytest.mark.parametrize("durability", ["none", "process", "machine"])
-def test_every_level_keeps_what_was_closed(tmp_path: Path, durability: viewlet.directory.Durability) -> None:
+def test_every_level_keeps_what_was_closed(tmp_path: Path, durability: viewlet.database.directory.Durability) -> None:
     with viewlet.connect(tmp_path, durability=durability, engine="python") as db:
         db.execute(SALES)
         for n in range(100):
@@ -109,7 +109,7 @@ def test_values_with_another_form_outside(tmp_path: Path, engine: EngineName, mo
             db.insert("s", given)
         there = set(db.view("v").rows())
     for worth in (1, 10**6, 1, 10**6):
-        monkeypatch.setattr(viewlet.directory, "WORTH_WAITING", worth)
+        monkeypatch.setattr(viewlet.database.directory, "WORTH_WAITING", worth)
         with viewlet.connect(tmp_path, engine=engine, wait_native=True) as db:
             assert set(db.view("v").rows()) == there
             db.checkpoint()

@@ -19,13 +19,13 @@ import pytest
 import viewlet
 from tests.oracle.oracle import DuckOracle, Row, Vacuity, difference
 from viewlet.algebra.evaluate import Key
-from viewlet.boundary import to_key
 from viewlet.compilation import Dialect
 from viewlet.compiler.script import compile_script
-from viewlet.database import Database
+from viewlet.database.memory import Database
 from viewlet.engines.native.emit.program import native
 from viewlet.program.kinds import Unfit
 from viewlet.program.trigger import Program, Script
+from viewlet.rows.boundary import to_key
 from viewlet.workloads.streams import Event
 
 ENGINES = ("interpreter", "python", "native")
@@ -59,11 +59,11 @@ _PROGRAMS: dict[tuple[str, str, str], Program] = {}
 @contextlib.contextmanager
 def compiled_once() -> Iterator[None]:
     """The engines share a strategy's program: to compile it for each of them takes longer than many a stream."""
-    viewlet.database.compile_script = _compiled
+    viewlet.database.memory.compile_script = _compiled
     try:
         yield
     finally:
-        viewlet.database.compile_script = compile_script
+        viewlet.database.memory.compile_script = compile_script
 
 
 def _compiled(script: Script, strategy: str) -> Program:

@@ -20,7 +20,7 @@ import pytest
 
 import viewlet
 from tests.oracle.oracle import DuckOracle, Row, difference
-from viewlet.database import Database, EngineName
+from viewlet.database.memory import Database, EngineName
 
 RELATIONS = """
 CREATE STREAM r (id INTEGER PRIMARY KEY, g INTEGER, v INTEGER, s VARCHAR, t TIMESTAMP);

@@ -16,12 +16,13 @@ import pytest
 import viewlet
 from tests.engines.conformance import THREADED, WAYS, Case, agree, cut
 from tests.oracle.oracle import difference
-from viewlet import Database, threads_engine
+from viewlet import Database
 from viewlet.cells.routing import Hash
 from viewlet.cells.whole_rows import plan_whole_rows
 from viewlet.engines.native.build import find_compiler
 from viewlet.sql import translate
-from viewlet.threads_engine import ThreadsEngine
+from viewlet.threads import engine as threads_engine
+from viewlet.threads.engine import ThreadsEngine
 from viewlet.workloads.streams import Event
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="no C++ compiler")

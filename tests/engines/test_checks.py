@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import viewlet
-from viewlet.database import EngineName
+from viewlet.database.memory import EngineName
 
 SCHEMA = """
 CREATE STREAM r (a INTEGER CHECK (A > 0), b VARCHAR, CHECK (length(b) < 4 AND b <> 'it''s'), d DATE,

@@ -11,7 +11,7 @@ import pytest
 import viewlet
 from tests.engines.conformance import ENGINES, STRATEGIES, compiled_once
 from tests.oracle.oracle import DuckOracle, Row, Vacuity, difference
-from viewlet.database import Database, EngineName
+from viewlet.database.memory import Database, EngineName
 from viewlet.jobs.kept import KeptRun
 from viewlet.jobs.run import LocalRun, Options, wrong_views
 from viewlet.loops.cost_class import statement_access

@@ -22,7 +22,7 @@ from tests.engines.conformance import Disagreement
 from tests.engines.deep_sql import NOON, SCHEMA, Step, Writer, steps
 from tests.oracle.oracle import DuckOracle, Row, difference
 from tests.oracle.ordered import line_difference
-from viewlet.database import Database
+from viewlet.database.memory import Database
 
 SEEDS = (8, 10)  # of make test; make soak goes on from each of them
 QUERIES = 3  # in each script

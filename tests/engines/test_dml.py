@@ -11,9 +11,9 @@ import duckdb
 import pytest
 
 import viewlet
-from viewlet.boundary import values_of
-from viewlet.database import Database, EngineName
+from viewlet.database.memory import Database, EngineName
 from viewlet.jobs.run import Options, start, wrong_views
+from viewlet.rows.boundary import values_of
 
 TABLES = """
 CREATE TABLE people (who VARCHAR PRIMARY KEY, city VARCHAR, born DATE);

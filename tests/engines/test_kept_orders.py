@@ -11,7 +11,7 @@ import pytest
 
 import viewlet
 from tests.engines.conformance import opened_natively
-from viewlet.database import Database
+from viewlet.database.memory import Database
 
 SCRIPT = """
 CREATE STREAM r (k VARCHAR, v INTEGER NOT NULL);

@@ -50,7 +50,7 @@ def going(way: Way | None) -> Iterator[None]:
 
     with (
         mock.patch("viewlet.engines.exact.python.engine.cheapest_way", chosen),
-        mock.patch("viewlet.database.WORTH_WAITING", 0) if way is None else nullcontext(),
+        mock.patch("viewlet.database.memory.WORTH_WAITING", 0) if way is None else nullcontext(),
     ):
         yield
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.engines.lives import Life
-from viewlet.database import EngineName
+from viewlet.database.memory import EngineName
 
 PYTHON: list[EngineName] = ["python", "python", "interpreter"]
 LIVES: list[tuple[int, list[EngineName]]] = [(40, PYTHON), (40, PYTHON), (40, PYTHON), (12, ["native", "python"])]

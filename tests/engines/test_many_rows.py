@@ -12,8 +12,8 @@ import viewlet
 from tests.engines.conformance import opened_natively
 from tests.engines.test_written import MANY_ROWS, in_full
 from tests.oracle.ordered import line_difference
-from viewlet.arrow import arrow_type
 from viewlet.duck import opened
+from viewlet.rows.arrow import arrow_type
 from viewlet.schema import Column
 from viewlet.workloads.written import suite
 

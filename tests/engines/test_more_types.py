@@ -86,7 +86,7 @@ def test_values_are_those_of_duckdb() -> None:
 
 
 @pytest.mark.parametrize("engine", ["interpreter", "python", "native"])
-def test_what_does_not_fit_is_refused(engine: viewlet.database.EngineName) -> None:
+def test_what_does_not_fit_is_refused(engine: viewlet.database.memory.EngineName) -> None:
     db = viewlet.connect(engine=engine, wait_native=True)
     views = "SELECT t + 1 AS x, ut - 2 AS y, s * s AS z, -us AS w FROM r", "SELECT t, s, i, b, ut, us, ui FROM r"
     db.execute(f"{SCHEMA} CREATE MATERIALIZED VIEW added AS {views[0]}; CREATE MATERIALIZED VIEW shown AS {views[1]};")

@@ -112,7 +112,7 @@ FORMS: dict[str, Callable[[], Any]] = {
     "pandas": as_pandas,
     "polars": lambda: pl.from_arrow(as_arrow()),
 }
-CELLS = Counter(viewlet.boundary.to_key(viewlet.compile(TRADES).relations[0], row) for row in SOME)
+CELLS = Counter(viewlet.rows.boundary.to_key(viewlet.compile(TRADES).relations[0], row) for row in SOME)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from tests.engines.test_native_snapshots import answers, never_away, restored, s
 from tests.engines.watched import compiled, engine_of, told, watching
 from tests.native.test_runtime import COMPILER, FLAGS, RUNTIME, SANITIZED, has_sanitizers
 from tests.oracle.oracle import Row, difference
-from viewlet.database import Database
+from viewlet.database.memory import Database
 from viewlet.engines.exact.python.engine import PythonEngine
 from viewlet.engines.native.emit import program as emit
 from viewlet.engines.native.emit.held import held_columns

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 import viewlet
 from tests.engines.conformance import Case, agree
 from tests.oracle.oracle import Row
-from viewlet.boundary import to_cell, value_of
-from viewlet.containers import countable
 from viewlet.jobs.results import json_lines
+from viewlet.rows.boundary import to_cell, value_of
+from viewlet.rows.containers import countable
 from viewlet.schema import BOOLEAN, DOUBLE, INTEGER, VARCHAR, Type, decimal, list_of, map_of, struct_of
 from viewlet.spark.pipeline import pipeline_of
 from viewlet.workloads.streams import Event

@@ -16,10 +16,10 @@ import viewlet
 from tests.engines.conformance import Case, agree
 from tests.oracle.oracle import Row
 from viewlet.cli.main import app
+from viewlet.database.shown import column_texts
 from viewlet.jobs.results import json_lines
 from viewlet.program.trigger import Program
 from viewlet.schema import REAL
-from viewlet.shown import column_texts
 from viewlet.workloads.streams import Event
 
 SCHEMA = (

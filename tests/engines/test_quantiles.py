@@ -14,7 +14,7 @@ import viewlet
 from tests.engines.conformance import agree
 from tests.engines.test_aggregates_more import SCHEMA, case
 from tests.engines.watched import Follower, apply, compiled, engine_of
-from viewlet.database import EngineName
+from viewlet.database.memory import EngineName
 from viewlet.loops.cost_class import statement_access
 
 CONTESTANTS = [

@@ -25,7 +25,7 @@ from tests.engines.conformance import WAYS, Case, Disagreement, apply_event, cho
 from tests.engines.random_sql import SCHEMA, cases, seeded_rows, seeded_stream
 from tests.oracle.oracle import Row, Vacuity, Vacuous, difference
 from viewlet.compiler import wide
-from viewlet.database import Database
+from viewlet.database.memory import Database
 
 Answer = dict[str, list[Row]]
 

@@ -13,7 +13,7 @@ import viewlet
 from tests.engines.conformance import Case, agree, apply_event
 from tests.oracle.oracle import DuckOracle, difference
 from viewlet.compiler.strategy import StrategyName
-from viewlet.database import EngineName
+from viewlet.database.memory import EngineName
 from viewlet.program.trigger import Program
 from viewlet.spark.pipeline import pipeline_of
 from viewlet.workloads.streams import Event

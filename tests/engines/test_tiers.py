@@ -17,9 +17,10 @@ from pathlib import Path
 import pytest
 
 import viewlet
-from viewlet import Database, tiers
-from viewlet.database import WORTH_WAITING
+from viewlet import Database
+from viewlet.database.memory import WORTH_WAITING
 from viewlet.engines.native.emit import program as emit
+from viewlet.session import tiers
 
 SCRIPT = """
 CREATE STREAM r (g VARCHAR, a BIGINT NOT NULL, x DOUBLE, p DECIMAL(12,2));

@@ -21,7 +21,7 @@ from tests.engines.wide_sql import Query, Writer
 from tests.engines.wide_world import World, world
 from tests.oracle.oracle import DuckOracle, Row, difference
 from tests.oracle.ordered import line_difference
-from viewlet.database import Database
+from viewlet.database.memory import Database
 
 SEEDS = (10, 12, 13, 15, 17)  # of make test; make soak goes on from each of them
 QUERIES = 10  # in each script

@@ -11,12 +11,12 @@ import pytest
 
 import viewlet
 from viewlet.algebra.query import View
-from viewlet.boundary import to_key
 from viewlet.compilation import Dialect
 from viewlet.engines.native.engine import Compiled, NativeEngine, Watched, compile_program
 from viewlet.program.encoding import Row
 from viewlet.program.kinds import Inexact
 from viewlet.program.trigger import Program
+from viewlet.rows.boundary import to_key
 from viewlet.workloads.streams import Event
 
 

@@ -13,7 +13,6 @@ from zlib import crc32
 from tests.oracle.oracle import Row, difference
 from viewlet.algebra.evaluate import Entries, Key
 from viewlet.algebra.terms import Scalar
-from viewlet.boundary import to_key
 from viewlet.cells import Grid, Partial, merge_of
 from viewlet.cells.dimensions import monomials
 from viewlet.cells.plan import Axes, assemble
@@ -25,6 +24,7 @@ from viewlet.engines.exact.python.engine import PythonEngine
 from viewlet.engines.results import result_rows
 from viewlet.program.encoding import row_codec
 from viewlet.program.trigger import Program, Result, Script
+from viewlet.rows.boundary import to_key
 from viewlet.schema import Relation, Type
 from viewlet.workloads.streams import Event
 

@@ -20,7 +20,7 @@ from viewlet.algebra.evaluate import Entries
 from viewlet.algebra.query import Compare, View
 from viewlet.algebra.terms import Const, Op, Var
 from viewlet.algebra.text import parse
-from viewlet.database import Database
+from viewlet.database.memory import Database
 from viewlet.engines.exact.interpreter import Interpreter
 from viewlet.engines.exact.python.engine import PythonEngine
 from viewlet.loops.fuse import Turn, bound_names, merged, renamed

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.engines.conformance import compiled_as_users_have_it
-from viewlet.boundary import to_key
 from viewlet.engines.native.bridge import NativeState
 from viewlet.engines.native.build import find_compiler, open_module
 from viewlet.program.encoding import Row
 from viewlet.program.trigger import Program, Result, ResultColumn
+from viewlet.rows.boundary import to_key
 from viewlet.schema import (
     BIGINT,
     BOOLEAN,

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from tests.native.samples import ORDERS, opened, optimised  # noqa: F401
-from viewlet import arrow
 from viewlet.engines.native.bridge import NativeState
 from viewlet.errors import DataError, OverflowError_
+from viewlet.rows import arrow
 
 DAY, NOON = dt.date(2024, 2, 29), dt.datetime(2024, 2, 29, 12, 30, 15, 250)
 NAMES = [c.name for c in ORDERS.columns]

@@ -21,9 +21,9 @@ from pyspark.sql.types import TimestampType
 import viewlet
 from tests.engines.conformance import Case, cut
 from tests.oracle.oracle import Row, Vacuity, difference
-from viewlet.arrow import arrow_type
 from viewlet.durable.manifest import read_manifest
 from viewlet.durable.store import Store
+from viewlet.rows.arrow import arrow_type
 from viewlet.schema import Relation
 from viewlet.spark import Views, maintain
 from viewlet.spark.driver.types import spark_type

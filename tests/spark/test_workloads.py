@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tests.oracle.oracle import DuckOracle
-from viewlet.arrow import arrow_type
 from viewlet.errors import Error
+from viewlet.rows.arrow import arrow_type
 from viewlet.schema import Relation
 from viewlet.sql.translate import translate
 from viewlet.workloads import event_files, tpch_events, tpchgen

@@ -14,15 +14,15 @@ from typing import Any, get_args
 import viewlet
 import viewlet.spark
 import viewlet.spark.sinks
-from viewlet.asking import Answer
-from viewlet.changing import Changes
 from viewlet.check import Finding
 from viewlet.compilation import Dialect
 from viewlet.compiler.strategy import StrategyName
-from viewlet.database import EngineName
+from viewlet.database.asking import Answer
+from viewlet.database.handles import Listing, Table
+from viewlet.database.memory import EngineName
+from viewlet.database.stats import Held, HeldMap, Stats
 from viewlet.explain import Explanation
-from viewlet.handles import Listing, Table
-from viewlet.stats import Held, HeldMap, Stats
+from viewlet.session.changing import Changes
 
 PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 WIDTH = 100

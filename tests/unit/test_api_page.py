@@ -12,7 +12,7 @@ import pytest
 import viewlet
 from tests.unit.generate_api import MODULES, PAGE, members, page, public_names
 from viewlet.compiler.strategy import STRATEGIES
-from viewlet.database import ENGINES
+from viewlet.database.memory import ENGINES
 from viewlet.errors import Error
 
 

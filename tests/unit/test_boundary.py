@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from viewlet import arrow
 from viewlet.algebra.terms import NULL, Scalar
-from viewlet.boundary import UnfitError, encoder, is_one_row, to_cell, to_key, to_python, to_scalar
 from viewlet.errors import DataError, OverflowError_
 from viewlet.program.encoding import decode, scale_of
 from viewlet.program.trigger import Result, ResultColumn
+from viewlet.rows import arrow
+from viewlet.rows.boundary import UnfitError, encoder, is_one_row, to_cell, to_key, to_python, to_scalar
 from viewlet.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, TIMESTAMP, VARCHAR, Column, Relation, Type, decimal
 
 MONEY = decimal(6, 2)

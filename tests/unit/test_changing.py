@@ -108,7 +108,7 @@ def test_nobody_waits_for_changes_that_cannot_come(db: Database, end: str) -> No
 
 
 def test_a_consumer_whose_loop_is_over_troubles_nobody(db: Database) -> None:
-    async def waits_in_vain(changes: viewlet.changing.Changes) -> None:
+    async def waits_in_vain(changes: viewlet.session.changing.Changes) -> None:
         with pytest.raises(asyncio.TimeoutError):
             await asyncio.wait_for(anext(changes), 0.01)
 
@@ -120,7 +120,7 @@ def test_a_consumer_whose_loop_is_over_troubles_nobody(db: Database) -> None:
 
 
 @pytest.mark.parametrize("engine", ["python", "interpreter"])
-def test_a_handle_on_what_was_dropped_says_so(engine: viewlet.database.EngineName) -> None:
+def test_a_handle_on_what_was_dropped_says_so(engine: viewlet.database.memory.EngineName) -> None:
     with viewlet.connect(engine=engine) as db:
         db.execute(
             "CREATE STREAM r (a BIGINT); CREATE MATERIALIZED VIEW v AS SELECT a, count(*) AS n FROM r GROUP BY a"

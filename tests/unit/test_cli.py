@@ -20,7 +20,7 @@ from viewlet.cli import explain, options
 from viewlet.cli.demo import FINANCE_VIEWS
 from viewlet.cli.main import app
 from viewlet.compiler.strategy import STRATEGIES
-from viewlet.database import Database
+from viewlet.database.memory import Database
 from viewlet.explain import CPP, LOOPS, STAGES
 from viewlet.jobs.run import LocalRun, Progress
 from viewlet.schema import Dialect

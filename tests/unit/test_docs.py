@@ -20,7 +20,7 @@ import typer
 import viewlet
 from tests.oracle.oracle import DuckOracle, Row, difference
 from viewlet.cli.main import app
-from viewlet.database import ENGINES, Database
+from viewlet.database.memory import ENGINES, Database
 from viewlet.engines.native.build import find_compiler
 
 ROOT = Path(__file__).parents[2]

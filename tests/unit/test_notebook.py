@@ -19,7 +19,7 @@ import pytest
 from nbclient import NotebookClient
 
 import viewlet
-from viewlet import widget
+from viewlet.database import widget
 from viewlet.errors import Error, SqlError
 from viewlet.magic import database, run
 from viewlet.statements import pieces
@@ -175,7 +175,7 @@ def test_without_the_extra_a_sentence_says_what_to_install(
     db: viewlet.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "anywidget", None)
-    monkeypatch.delitem(sys.modules, "viewlet.widget")
+    monkeypatch.delitem(sys.modules, "viewlet.database.widget")
     with pytest.raises(Error, match=r"a live view needs anywidget: pip install 'viewlet\[notebook\]'"):
         db.view("v").widget()
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pytest
 
 import viewlet
-from viewlet.database import Database, EngineName
+from viewlet.database.memory import Database, EngineName
 from viewlet.program.trigger import Program
 
 SCRIPT = """

@@ -18,19 +18,19 @@ from rich.console import Console, RenderableType
 from typer.testing import CliRunner
 
 import viewlet
-from viewlet.changes import Row
 from viewlet.cli.fitted import fitted
 from viewlet.cli.main import app
 from viewlet.cli.pane import CAME, CHANGED, Pane
 from viewlet.cli.screen import Screen
 from viewlet.cli.shelves import arranged
 from viewlet.cli.sparkline import MOST_POINTS, History, Point, sparkline
+from viewlet.database.looking import MOST_SORTED, Look, Shape, Window, window
+from viewlet.database.shown import column_texts
 from viewlet.errors import OutOfRangeError
 from viewlet.jobs import run as jobs
 from viewlet.jobs.run import Progress, Stop
-from viewlet.looking import MOST_SORTED, Look, Shape, Window, window
 from viewlet.schema import BIGINT, DOUBLE, VARCHAR
-from viewlet.shown import column_texts
+from viewlet.session.changes import Row
 
 SCRIPT = """
 CREATE STREAM r (a BIGINT, name VARCHAR, x DOUBLE, y BIGINT);

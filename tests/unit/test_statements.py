@@ -111,7 +111,7 @@ CREATE MATERIALIZED VIEW "123" AS SELECT max("ü""q'") AS m, count(DISTINCT "1x"
 
 
 @pytest.mark.parametrize("engine", ["interpreter", "python", "native"])
-def test_names_in_quotes_have_any_characters(engine: viewlet.database.EngineName) -> None:
+def test_names_in_quotes_have_any_characters(engine: viewlet.database.memory.EngineName) -> None:
     db = viewlet.connect(engine=engine, wait_native=True)
     db.execute(ODD)
     assert db.tier == engine

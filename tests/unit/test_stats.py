@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import viewlet
-from viewlet import stats
-from viewlet.database import EngineName
+from viewlet.database import stats
+from viewlet.database.memory import EngineName
 
 SCRIPT = """
 CREATE STREAM sales (item VARCHAR, n BIGINT, x DOUBLE);

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 import viewlet
-from viewlet import Database, listening, tiers
+from viewlet import Database
+from viewlet.database import listening
 from viewlet.engines.native.build import find_compiler
-from viewlet.turn import Turn
+from viewlet.session import tiers
+from viewlet.session.turn import Turn
 
 NATIVE = pytest.param("native", marks=pytest.mark.skipif(find_compiler() is None, reason="no C++ compiler"))
 SCRIPT = """

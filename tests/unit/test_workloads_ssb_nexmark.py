@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import viewlet
-from viewlet.arrow import arrow_type
+from viewlet.rows.arrow import arrow_type
 from viewlet.workloads import nexmark, ssb
 from viewlet.workloads.bulk import BulkStream
 from viewlet.workloads.queries import WorkloadQuery

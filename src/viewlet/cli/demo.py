@@ -13,10 +13,10 @@ from rich.console import Console
 from viewlet.cli.options import INTERRUPTED, StrategyOption, errors_as_messages, stopping_after_the_batch
 from viewlet.cli.screen import Screen, first_rows
 from viewlet.compiler.strategy import StrategyName
-from viewlet.database import Database
-from viewlet.directory import connect
+from viewlet.database.directory import connect
+from viewlet.database.looking import Window, window
+from viewlet.database.memory import Database
 from viewlet.jobs.run import LOOK_SHARE, Progress, Stop
-from viewlet.looking import Window, window
 from viewlet.loops.cost_class import program_cost_class
 from viewlet.workloads.queries import FINANCE, PAPER_QUERIES
 from viewlet.workloads.streams import order_book

@@ -10,10 +10,10 @@ from rich.console import Group
 from rich.panel import Panel
 from rich.text import Text
 
-from viewlet.changes import Row
 from viewlet.cli.fitted import fitted
-from viewlet.looking import Look, Mark, Memory, Shape
-from viewlet.shown import NULL, column_texts, one_line
+from viewlet.database.looking import Look, Mark, Memory, Shape
+from viewlet.database.shown import NULL, column_texts, one_line
+from viewlet.session.changes import Row
 
 MOST_ROWS = 40
 WIDEST_TEXT = 32  # cells of a column of texts, unless it is alone

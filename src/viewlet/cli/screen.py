@@ -17,10 +17,10 @@ from viewlet.cli.fitted import fitted
 from viewlet.cli.pane import Pane
 from viewlet.cli.shelves import arranged
 from viewlet.cli.sparkline import History, Point, sparkline
+from viewlet.database.looking import Window
+from viewlet.database.shown import column_texts
 from viewlet.errors import Error
 from viewlet.jobs.run import Batches, Progress
-from viewlet.looking import Window
-from viewlet.shown import column_texts
 
 PAINT_EVERY = 0.25  # seconds
 RECENT = 3.0  # seconds: the rate on the screen covers the last three

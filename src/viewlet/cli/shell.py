@@ -23,11 +23,11 @@ from sqlglot.tokenizer_core import TokenType
 from viewlet.cli.options import errors_as_messages
 from viewlet.cli.pane import Pane
 from viewlet.cli.shelves import arranged
-from viewlet.database import Database
-from viewlet.directory import connect
+from viewlet.database.directory import connect
+from viewlet.database.handles import missing
+from viewlet.database.looking import window
+from viewlet.database.memory import Database
 from viewlet.errors import Error
-from viewlet.handles import missing
-from viewlet.looking import window
 from viewlet.program.trigger import ResultColumn
 from viewlet.schema import Column
 from viewlet.statements import ASKED, first_word

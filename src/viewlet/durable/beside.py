@@ -88,7 +88,7 @@ class Beside:
 def _started(order: str) -> subprocess.Popen[bytes]:
     """It ends when its standard input does, and so with this process. Ctrl-C is not meant for it."""
     return subprocess.Popen(
-        [sys.executable, "-m", "viewlet.compaction", order],
+        [sys.executable, "-m", "viewlet.database.compaction", order],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from viewlet.arrow import arrow_type
 from viewlet.errors import DataError, Error
 from viewlet.jobs.source import Files
+from viewlet.rows.arrow import arrow_type
 from viewlet.schema import INTERVAL, Relation
 
 OP = "op"

@@ -12,8 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from viewlet import dml
-from viewlet.directory import connect
+from viewlet.database.directory import connect
+from viewlet.database.looking import Window, window
 from viewlet.errors import DataError
 from viewlet.jobs import local
 from viewlet.jobs.file import OP, unreadable, with_op
@@ -22,7 +22,7 @@ from viewlet.jobs.position import Position, begun, with_positions
 from viewlet.jobs.run import LOOK_SHARE, Options, Progress, Stop, given_relations, streams_and_tables
 from viewlet.jobs.source import Files, OrderBook, Source, Tpch, sources_of
 from viewlet.jobs.verify import Row
-from viewlet.looking import Window, window
+from viewlet.rows import dml
 from viewlet.schema import CLOCK, Relation
 from viewlet.sql.translate import nothing
 

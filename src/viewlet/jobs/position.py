@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from viewlet import dml
-from viewlet.database import Database
+from viewlet.database.memory import Database
 from viewlet.errors import Error
 from viewlet.jobs.file import OP
+from viewlet.rows import dml
 from viewlet.sql.source import BETWEEN_SCRIPTS
 
 POSITIONS = "viewlet_sources"

@@ -15,22 +15,22 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from viewlet import dml
-from viewlet.arrow import listed
 from viewlet.compilation import Dialect
 from viewlet.compiler.strategy import StrategyName
-from viewlet.database import Database
-from viewlet.directory import connect
+from viewlet.database.directory import connect
+from viewlet.database.looking import Shape, Window, window
+from viewlet.database.memory import Database
 from viewlet.errors import Error
 from viewlet.jobs import local
 from viewlet.jobs.file import with_op
 from viewlet.jobs.source import sources_of
 from viewlet.jobs.verify import Row, difference, expected
-from viewlet.looking import Shape, Window, window
+from viewlet.rows import dml
+from viewlet.rows.arrow import listed
+from viewlet.rows.unstored import refuse
 from viewlet.schema import CLOCK, Relation
 from viewlet.sql.define import Changed
 from viewlet.sql.translate import Translation, nothing, translate
-from viewlet.unstored import refuse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,13 +21,13 @@ from viewlet.durable.store import Store, digest
 from viewlet.errors import Error, refusing_depth
 from viewlet.program.kinds import Unfit
 from viewlet.program.trigger import Program, Result, Script
+from viewlet.rows.unstored import ON_SPARK, refuse_all
 from viewlet.schema import BIGINT, CLOCK, INTEGER, Dialect, Relation, Type
 from viewlet.spark.expiry import Expiries, Expiry
 from viewlet.spark.process.artefact import Artefact, publish
 from viewlet.spark.process.client import Run, Split
 from viewlet.sql.define import Changed
 from viewlet.sql.translate import Translation, nothing
-from viewlet.unstored import ON_SPARK, refuse_all
 
 WIDEST_DECIMAL = 38
 

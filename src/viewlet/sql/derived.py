@@ -1,7 +1,8 @@
 """Functions that DuckDB has and the calculus has not: columns that are derived when a row arrives.
 
 ``regexp_extract(url, 'id=(.*)', 1)`` reads columns of one row of one relation, and depends on nothing else. So it is a
-column of that relation (:mod:`viewlet.door` computes it), and the rest of the compiler sees a column like any other.
+column of that relation (:mod:`viewlet.rows.door` computes it), and the rest of the compiler sees a column like any
+other.
 """
 
 from __future__ import annotations

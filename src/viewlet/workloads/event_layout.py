@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from viewlet.arrow import arrow_type
 from viewlet.durable.store import Store
+from viewlet.rows.arrow import arrow_type
 from viewlet.schema import Relation
 from viewlet.spark.driver.cluster import on_cluster
 from viewlet.spark.driver.route import OP

@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from viewlet.arrow import arrow_type
 from viewlet.durable.store import Store
 from viewlet.errors import Error
+from viewlet.rows.arrow import arrow_type
 from viewlet.schema import Relation
 from viewlet.spark.driver.cluster import on_cluster
 from viewlet.sql.translate import translate

@@ -17,9 +17,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from viewlet.cells.routing import Copy, Grid, Routing
-from viewlet.door import Door
 from viewlet.engines.native.engine import MOST_COPIES
 from viewlet.errors import Error
+from viewlet.rows.door import Door
 from viewlet.schema import Column as Declared
 from viewlet.schema import Relation, Type
 from viewlet.spark.driver.judge import letter, why_not

@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from viewlet.boundary import A_DAY
 from viewlet.program.limits import unscaled_range
+from viewlet.rows.boundary import A_DAY
 from viewlet.schema import Column as Declared
 from viewlet.schema import Relation, Type, TypeName
 from viewlet.spark.pipeline import cell_type

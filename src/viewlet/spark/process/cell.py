@@ -18,21 +18,21 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from viewlet import arrow
-from viewlet.arrow import made_of
-from viewlet.changes import Subscriptions, differences
+from viewlet.database.view import weights
 from viewlet.engines.exact.python.engine import PythonEngine
 from viewlet.engines.native.engine import Compiled
 from viewlet.errors import CorruptError
 from viewlet.loops.infer import Kinds, program_kinds
-from viewlet.native_session import NativeSession
 from viewlet.program.encoding import Row
 from viewlet.program.kinds import BOOLEAN, TEXT, Exact, Inexact, Kind, Unfit
 from viewlet.program.trigger import Program, Result
-from viewlet.session import Session
+from viewlet.rows import arrow
+from viewlet.rows.arrow import made_of
+from viewlet.session.changes import Subscriptions, differences
+from viewlet.session.native import NativeSession
+from viewlet.session.session import Session
 from viewlet.spark.process.events import Rows
 from viewlet.spark.process.stored import stored_rows
-from viewlet.view import weights
 
 MOST_DIGITS = 38  # of a decimal128
 WEIGHT = pa.field("weight", pa.int64(), nullable=False)

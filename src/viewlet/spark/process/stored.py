@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from viewlet.engines.base import Engine
 from viewlet.engines.native.engine import MOST_COPIES, NativeEngine
-from viewlet.ledger import CHUNK, cells_batch, schema_of
+from viewlet.rows.ledger import CHUNK, cells_batch, schema_of
 from viewlet.schema import CLOCK, Relation
-from viewlet.session import Session
+from viewlet.session.session import Session
 from viewlet.spark.process.events import INSTEAD, Rows
 
 Counted = tuple[pa.Array, pa.RecordBatch]  # how often each row is there, and the rows

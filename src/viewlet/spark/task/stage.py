@@ -20,7 +20,7 @@ from viewlet.spark.task.feed import Message, Turn, feed_cells, feed_merge_cells,
 
 OUTPUT = "part int, kind string, name string, body binary"
 SCHEMA = pa.schema([("part", pa.int32()), ("kind", pa.string()), ("name", pa.string()), ("body", pa.binary())])
-TURN = "viewlet.turn"  # a property of Spark's job
+TURN = "viewlet.session.turn"  # a property of Spark's job
 DONE = "done"  # instead of a turn: the cells have the batch already
 
 Batches = Iterator[pa.RecordBatch]

@@ -1,0 +1,1 @@
+"""A database as its user holds it: in memory, or in a directory."""

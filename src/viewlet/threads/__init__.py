@@ -1,0 +1,1 @@
+"""Cells in the threads of one process."""
