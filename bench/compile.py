@@ -31,8 +31,8 @@ import viewlet
 from viewlet.compilation import compile
 from viewlet.compiler.strategy import STRATEGIES
 from viewlet.engines.native.build import build
+from viewlet.engines.native.compiled import BRIDGE
 from viewlet.engines.native.emit.program import cpp_source
-from viewlet.engines.native.engine import BRIDGE
 from viewlet.workloads.queries import PAPER_QUERIES
 
 DEFAULT = "optimized"

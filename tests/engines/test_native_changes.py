@@ -18,8 +18,9 @@ from tests.engines.random_sql import SCHEMA, Writer, seeded_rows, seeded_stream
 from tests.engines.watched import Follower, apply, compiled, engine_of, load_static, told, watching
 from viewlet.algebra.query import join
 from viewlet.algebra.terms import Op, Var
+from viewlet.engines.native.compiled import Compiled
 from viewlet.engines.native.emit.program import native
-from viewlet.engines.native.engine import Compiled, NativeEngine, Watched
+from viewlet.engines.native.engine import NativeEngine, Watched
 from viewlet.errors import Error, OverflowError_
 from viewlet.program.kinds import Unfit
 from viewlet.program.trigger import Program

@@ -18,10 +18,11 @@ from tests.native.test_runtime import COMPILER, FLAGS, RUNTIME, SANITIZED, has_s
 from tests.oracle.oracle import Row, difference
 from viewlet.database.memory import Database
 from viewlet.engines.exact.python.engine import PythonEngine
+from viewlet.engines.native.compiled import Compiled
 from viewlet.engines.native.emit import program as emit
 from viewlet.engines.native.emit.held import held_columns
 from viewlet.engines.native.emit.watch import UNWATCHED
-from viewlet.engines.native.engine import Compiled, NativeEngine
+from viewlet.engines.native.engine import NativeEngine
 from viewlet.errors import OutOfRangeError
 from viewlet.workloads.streams import Event
 

@@ -17,7 +17,8 @@ import pytest
 from tests.engines.conformance import cut
 from tests.engines.test_native_changes import paper, paper_events
 from tests.engines.watched import apply, compiled, engine_of, load_static, told
-from viewlet.engines.native.engine import Compiled, NativeEngine
+from viewlet.engines.native.compiled import Compiled
+from viewlet.engines.native.engine import NativeEngine
 from viewlet.errors import CorruptError
 from viewlet.workloads.queries import FINANCE, PAPER_QUERIES, TPCH
 from viewlet.workloads.streams import NATION, Event

@@ -12,7 +12,8 @@ import pytest
 import viewlet
 from viewlet.algebra.query import View
 from viewlet.compilation import Dialect
-from viewlet.engines.native.engine import Compiled, NativeEngine, Watched, compile_program
+from viewlet.engines.native.compiled import Compiled, compile_program
+from viewlet.engines.native.engine import NativeEngine, Watched
 from viewlet.program.encoding import Row
 from viewlet.program.kinds import Inexact
 from viewlet.program.trigger import Program

@@ -17,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.native.samples import opened, optimised  # noqa: F401
-from viewlet.engines.native.bridge import NativeState, SpoiledError
+from viewlet.engines.native.bridge import NativeState
+from viewlet.engines.native.spoiled import SpoiledError
 from viewlet.errors import DataError, OverflowError_
 
 DAY, NOON = dt.date(2024, 2, 29), dt.datetime(2024, 2, 29, 12, 30, 15, 250)

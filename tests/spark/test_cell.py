@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 import viewlet
+from viewlet.engines.native.compiled import compile_program
 from viewlet.engines.native.emit.watch import Watched
-from viewlet.engines.native.engine import compile_program
 from viewlet.errors import CorruptError, DataError
 from viewlet.spark.process.cell import Cell, open_cell
 

@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 import viewlet
 from tests.oracle.oracle import DuckOracle, Row, difference
 from tests.spark.harness import shown
+from viewlet.engines.native.compiled import compile_program
 from viewlet.engines.native.emit.watch import Watched
-from viewlet.engines.native.engine import compile_program
 from viewlet.errors import Error
 from viewlet.spark import maintain
 from viewlet.spark.process.cell import Cell, open_cell

@@ -15,7 +15,8 @@ from viewlet.cells.plan import assemble
 from viewlet.cells.routing import Routing, Term, common_type
 from viewlet.cells.spread import Spread
 from viewlet.compiler.script import compile_script
-from viewlet.engines.native.engine import NativeEngine, compile_program
+from viewlet.engines.native.compiled import compile_program
+from viewlet.engines.native.engine import NativeEngine
 from viewlet.program.trigger import Result, Script
 from viewlet.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, VARCHAR, Column, Relation, Type, decimal
 from viewlet.sql import translate

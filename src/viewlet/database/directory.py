@@ -21,8 +21,8 @@ from viewlet.database.recovery import Functions, Replay
 from viewlet.database.stats import Stats
 from viewlet.durable.beside import Beside
 from viewlet.durable.directory import Directory
-from viewlet.engines.native.bridge import SpoiledError
-from viewlet.engines.native.engine import compile_program
+from viewlet.engines.native.compiled import compile_program
+from viewlet.engines.native.spoiled import SpoiledError
 from viewlet.errors import Error, StorageError, warn
 from viewlet.program.kinds import Unfit
 from viewlet.program.trigger import Program

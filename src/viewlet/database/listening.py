@@ -14,9 +14,9 @@ import pyarrow as pa
 from viewlet.compiler.script import compile_script
 from viewlet.compiler.strategy import StrategyName
 from viewlet.database.inventory import Inventory
-from viewlet.engines.native.bridge import REPLACES, Guard, Way
 from viewlet.engines.native.emit.watch import UNWATCHED, Watched
 from viewlet.engines.native.engine import NativeEngine
+from viewlet.engines.native.module import REPLACES, Guard, Way
 from viewlet.errors import Error, refusing_depth
 from viewlet.program.trigger import Program, Result
 from viewlet.rows import arrow

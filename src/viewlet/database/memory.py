@@ -24,9 +24,10 @@ from viewlet.engines.base import Engine
 from viewlet.engines.exact.interpreter import Interpreter
 from viewlet.engines.exact.python.engine import PythonEngine
 from viewlet.engines.initial import fewest_steps
-from viewlet.engines.native.bridge import SpoiledError
+from viewlet.engines.native.compiled import Compiled, compile_program
 from viewlet.engines.native.emit.watch import UNWATCHED, Watched
-from viewlet.engines.native.engine import Compiled, NativeEngine, compile_program
+from viewlet.engines.native.engine import NativeEngine
+from viewlet.engines.native.spoiled import SpoiledError
 from viewlet.engines.tables import tables_reader
 from viewlet.errors import Error, SqlError, refusing_depth
 from viewlet.program.encoding import Row

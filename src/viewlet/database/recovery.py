@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from viewlet.duck import is_function
 from viewlet.engines.native.bridge import Cells
-from viewlet.engines.native.engine import MOST_COPIES, Compiled
+from viewlet.engines.native.compiled import Compiled
+from viewlet.engines.native.engine import MOST_COPIES
 from viewlet.errors import CorruptError, Error, SqlError, refusing_depth
 from viewlet.program.encoding import Row
 from viewlet.rows import arrow

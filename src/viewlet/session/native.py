@@ -8,18 +8,11 @@ from functools import partial
 from typing import Any
 
 from viewlet.engines.base import Engine
-from viewlet.engines.native.bridge import (
-    REPLACES,
-    ArrowRows,
-    Cells,
-    Guard,
-    KeyTakenError,
-    Point,
-    Report,
-    SpoiledError,
-    Way,
-)
-from viewlet.engines.native.engine import Compiled, NativeEngine
+from viewlet.engines.native.bridge import ArrowRows, Cells
+from viewlet.engines.native.compiled import Compiled
+from viewlet.engines.native.engine import NativeEngine
+from viewlet.engines.native.module import REPLACES, Guard, Point, Report, Way
+from viewlet.engines.native.spoiled import KeyTakenError, SpoiledError
 from viewlet.errors import Error
 from viewlet.program.encoding import Row
 from viewlet.program.trigger import Program

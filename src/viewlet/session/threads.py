@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from viewlet.engines.base import Engine
-from viewlet.engines.native.bridge import Point
+from viewlet.engines.native.module import Point
 from viewlet.program.encoding import Row
 from viewlet.program.trigger import Program
 from viewlet.rows import arrow

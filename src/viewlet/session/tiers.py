@@ -6,8 +6,9 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
+from viewlet.engines.native.compiled import Compiled, compile_program
 from viewlet.engines.native.emit.watch import UNWATCHED, Watched
-from viewlet.engines.native.engine import Compiled, NativeEngine, compile_program
+from viewlet.engines.native.engine import NativeEngine
 from viewlet.errors import Error, warn
 from viewlet.program.kinds import Unfit
 from viewlet.program.trigger import Program, Script

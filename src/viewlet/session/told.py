@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from viewlet.engines.native.bridge import Feeds, Show
 from viewlet.engines.native.engine import NativeEngine
+from viewlet.engines.native.module import Feeds, Show
 from viewlet.program.trigger import Program
 from viewlet.rows.boundary import value_of
 from viewlet.rows.containers import countable

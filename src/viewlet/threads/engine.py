@@ -18,10 +18,12 @@ from viewlet.algebra.evaluate import Entries, Key, Pattern
 from viewlet.algebra.query import Atom, Rel
 from viewlet.algebra.terms import Number, Scalar
 from viewlet.cells.router import ways
-from viewlet.engines.native.bridge import ArrowRows, Cells, Point, SpoiledError
+from viewlet.engines.native.bridge import ArrowRows, Cells
 from viewlet.engines.native.emit.layout import Layout
 from viewlet.engines.native.emit.watch import Watched
 from viewlet.engines.native.engine import NativeEngine, RowConverter
+from viewlet.engines.native.module import Point
+from viewlet.engines.native.spoiled import SpoiledError
 from viewlet.engines.tables import tables_reader
 from viewlet.program.encoding import Row
 from viewlet.threads.spread import CompiledCells

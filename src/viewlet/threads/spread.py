@@ -13,8 +13,8 @@ from viewlet.algebra.terms import free
 from viewlet.cells.merge import Merge, merge_of
 from viewlet.cells.routing import Grid
 from viewlet.cells.whole_rows import grid_of, plan_whole_rows, sums_up
+from viewlet.engines.native.compiled import Compiled, compile_program
 from viewlet.engines.native.emit.watch import UNWATCHED, Watched
-from viewlet.engines.native.engine import Compiled, compile_program
 from viewlet.loops.infer import program_kinds
 from viewlet.program.kinds import Inexact, Unfit
 from viewlet.program.limits import key_limits

@@ -9,8 +9,10 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from viewlet.engines.native.bridge import Cells, Point, SpoiledError
+from viewlet.engines.native.bridge import Cells
 from viewlet.engines.native.engine import NativeEngine
+from viewlet.engines.native.module import Point
+from viewlet.engines.native.spoiled import SpoiledError
 from viewlet.errors import DataError
 from viewlet.program.encoding import Row
 from viewlet.rows import arrow

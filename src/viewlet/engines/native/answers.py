@@ -8,8 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from viewlet.engines.native.bridge import ArrowRows, Asked, Changed, Feeds, NativeState, Show
+from viewlet.engines.native.bridge import ArrowRows, NativeState
 from viewlet.engines.native.emit.watch import Watched
+from viewlet.engines.native.module import Asked, Changed, Feeds, Show
 from viewlet.errors import Error, OutOfRangeError
 
 

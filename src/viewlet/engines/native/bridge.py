@@ -8,86 +8,35 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import partial
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
 from viewlet.engines.native.emit.watch import UNWATCHED, Watched
 from viewlet.engines.native.journal import Journal
-from viewlet.errors import CorruptError, DataError, Error, NotThereError, OutOfRangeError, at_row, in_short
+from viewlet.engines.native.module import (
+    Again,
+    ArrowChange,
+    Asked,
+    Capsule,
+    Changed,
+    Convert,
+    Feeds,
+    Guard,
+    Module,
+    Pairs,
+    Point,
+    Report,
+    Sum,
+    Way,
+)
+from viewlet.engines.native.spoiled import KeyTakenError, SpoiledError, SpoiledOverflowError, SpoiledRowError
+from viewlet.errors import CorruptError, DataError, NotThereError, OutOfRangeError, at_row, in_short
 from viewlet.program.encoding import Row, Stored
 from viewlet.program.trigger import Program, ResultColumn
 
-Sum = int | tuple[float, float]  # an integer of the view's last place, or hi + lo
-Convert = Callable[[int, object, int], Row]  # relation, a row in any form, its number ↦ the row's cells
-Report = tuple[Any, ...] | bool | None  # what went wrong; True: done, and there was an infinity or NaN in it
-Capsule = Any  # a PyCapsule of the Arrow C data interface
-Shown = tuple[Capsule, Capsule] | None  # of rows: None where Arrow cannot hold one
-ArrowChange = Callable[[Capsule, Capsule], Report | str]
-Guard = tuple[object, str, object]  # an object, an attribute of it, and its value
-Kept = tuple[dict[str, Any], str, object]  # the same by the dictionary of its attributes
-Way = Callable[[Any], None]  # of a row
-Point = tuple[Journal, int]  # so many updates
-Again = Callable[[], tuple[Callable[[], object], int]]  # what does an update once more, and how many rows it has
-# Of a column: a function of its cells, one with what it takes before the cell, or what stands for NaN
-Show = Callable[[Any], Any] | tuple[Callable[[Any, Any], Any], Any] | float | None
-Asked = tuple[tuple[int, str, tuple[Show, ...]], ...]  # of each result: its number, its name, how its cells are shown
-Changed = tuple[str, list[tuple[int, tuple[Any, ...]]]]  # a result, and what changed: how often a row came, and the row
-Feeds = tuple[Any, ...]  # see runtime/feeds.hpp
-Pairs = Sequence[tuple[int, int]]  # numbers of relations, maps or views: those of the state itself first
-REPLACES = 0  # for `times`: a row comes in place of the one with its primary key
 WIDEST = 39  # digits of 128 bits
 ALL = (1 << 63) - 2  # rows of a result, which are fewer
-
-
-class Module(Protocol):
-    """What a program's shared object offers; ``state`` is what ``create`` made. See runtime/module.hpp."""
-
-    def create(self, convert: Convert, keep_tables: bool) -> object: ...
-    def names(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]: ...
-    def one(self, state: object, relation: int, times: int, row: object) -> Report: ...
-    def straight(self, state: object, relation: int, times: int, guards: tuple[Kept, ...], *parts: Any) -> Way: ...
-    def many(self, state: object, relation: int, times: int, rows: Sequence[object]) -> Report: ...
-    def many_shown(
-        self, state: object, relation: int, times: int, rows: Sequence[object], columns: int
-    ) -> tuple[Report, Shown]: ...
-    def events(self, state: object, events: Sequence[object]) -> Report: ...
-    def arrow_rows(self, state: object, relation: int, times: int, schema: Capsule, array: Capsule) -> Report | str: ...
-    def arrow_events(self, state: object, schema: Capsule, array: Capsule) -> Report | str: ...
-    def load(self, state: object, relation: int, rows: Sequence[Row], times: int) -> Report: ...
-    def upsert(
-        self, state: object, relation: int, rows: object, array: Capsule | None, columns: int
-    ) -> tuple[Report, Shown, Shown] | str: ...
-    def check_keys(self, state: object, on: bool) -> None: ...
-    def holder(self, state: object, relation: int, key: int, cells: tuple[Stored, ...]) -> Row | None: ...
-    def divide(self, state: object, cell: int, ways: tuple[tuple[int, ...], ...]) -> None: ...
-    def updates(self, state: object) -> int: ...
-    def came(self, state: object, relation: int, also: bool) -> bool: ...
-    def count(self, state: object, relation: int, row: Row) -> int: ...
-    def total(self, state: object, relation: int) -> int: ...
-    def table(self, state: object, relation: int) -> list[tuple[Row, int]]: ...
-    def stored(self, state: object, relation: int, place: int, most: int) -> tuple[Shown, int | None]: ...
-    def find(self, state: object, view: int, key: Row) -> Sum | None: ...
-    def entries(self, state: object, view: int) -> list[tuple[Row, Sum]]: ...
-    def put(self, state: object, view: int, key: Row, value: Sum) -> Report: ...
-    def slice(self, state: object, view: int, cells: Row, bits: int) -> list[tuple[Row, Sum]]: ...
-    def weigh(self, state: object, view: int) -> tuple[int, int]: ...
-    def rows(self, state: object, result: int, most: int) -> tuple[Any, ...]: ...
-    def read_one(self, state: object, result: int, view: int, key: Row) -> tuple[Any, ...] | None: ...
-    def changes(self, state: object, watched: int) -> tuple[Any, ...]: ...
-    def told(self, state: object, asked: Asked) -> list[Changed] | tuple[int, tuple[Any, ...]]: ...
-    def feed(self, state: object, feeds: Feeds) -> bool: ...
-    def forget(self, state: object) -> None: ...
-    def standing(self, state: object, watched: int) -> tuple[Any, ...]: ...
-    def memory(self, state: object) -> tuple[tuple[str, int, int], ...]: ...
-    def reset(self, state: object) -> None: ...
-    def save(self, state: object, file: int, digest: str) -> int: ...
-    def restore(self, state: object, file: int, digest: str) -> str | None: ...
-    def inherit(self, state: object, other: object) -> None: ...
-    def give_back(self, state: object, other: object) -> None: ...
-    def replay(self, state: object, other: object, relations: Pairs) -> Report: ...
-    def take(self, state: object, other: object, maps: Pairs, views: Pairs) -> None: ...
-    def leave(self, state: object, other: object) -> None: ...
 
 
 UNREADABLE = {
@@ -98,38 +47,6 @@ UNREADABLE = {
     "truncated": "this saved state ends too early: not all of it was written, or its end is lost",
     "longer": "this saved state has bytes behind its end",
 }
-
-
-class KeyTakenError(DataError):
-    """A row that is there has a key of one that comes. Nothing was done."""
-
-
-class SpoiledError(Error):
-    """A trigger met a number that it cannot hold: the tables are as before, the views must be built again from them."""
-
-    def __init__(self, view: str, message: str, at: str = "") -> None:
-        """``at``: the row that it met, for a user to read."""
-        self.view, self.message, self.at = view, message, at
-        super().__init__(f"view {view}: {message}{at}")
-
-    def under(self, name: str) -> SpoiledError:
-        """The same by a name of the view that the user knows."""
-        return type(self)(name, self.message, self.at)
-
-
-class SpoiledOverflowError(SpoiledError, OutOfRangeError):
-    """The same, where a number left its type."""
-
-
-class SpoiledRowError(SpoiledError, DataError):
-    """The same, where a function has no value for what is in a row."""
-
-    def __init__(self, view: str, message: str, relation: str, row: int, value: object) -> None:
-        DataError.__init__(self, f"view {view}: {message}", relation=relation, row=row, value=value)
-        self.view, self.message, self.at = view, message, ""
-
-    def under(self, name: str) -> SpoiledError:
-        return SpoiledRowError(name, self.message, self.relation, self.row or 0, self.value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, NoReturn, cast
 
@@ -16,17 +14,16 @@ from viewlet.engines.base import Engine
 from viewlet.engines.exact.python.engine import PythonEngine
 from viewlet.engines.initial import evaluated
 from viewlet.engines.native.answers import Answers
-from viewlet.engines.native.bridge import ArrowRows, Cells, Module, NativeState, Point, SpoiledError, Sum
-from viewlet.engines.native.build import module_name, open_module
+from viewlet.engines.native.bridge import ArrowRows, Cells, NativeState
+from viewlet.engines.native.compiled import Compiled, compile_program
 from viewlet.engines.native.emit.layout import Layout
-from viewlet.engines.native.emit.program import native
-from viewlet.engines.native.emit.watch import UNWATCHED
 from viewlet.engines.native.emit.watch import Watched as Watched
 from viewlet.engines.native.handover import filled, handover
+from viewlet.engines.native.module import Point, Sum
 from viewlet.engines.native.numbers import decode_cell, decode_sum, encode_cell, encode_sum
+from viewlet.engines.native.spoiled import SpoiledError
 from viewlet.engines.tables import tables_reader
 from viewlet.errors import OutOfRangeError
-from viewlet.loops.infer import Kinds, program_kinds
 from viewlet.loops.skeletons import is_within
 from viewlet.program.encoding import Row
 from viewlet.program.graph import part_for, part_of
@@ -34,43 +31,11 @@ from viewlet.program.kinds import COUNT, REAL, Unfit, kind_scale
 from viewlet.program.limits import Limit, key_limits, limits
 from viewlet.program.trigger import Program
 
-BRIDGE = """
-#include "bridge.hpp"
-VIEWLET_MODULE({name}, viewlet::Program)
-"""
-
-
 MOST_BITS = 62  # columns of a key that a number has bits for
 MOST_COPIES = 1 << 20  # of a row in one event: the trigger fires for each
 
 
 RowConverter = Callable[[int, object, int], Row]  # relation, a user's row, its number ↦ cells, or DataError
-
-
-@dataclass(frozen=True)
-class Compiled:
-    """A program as a loaded module."""
-
-    program: Program
-    kinds: Kinds
-    module: Module
-    watched: Watched
-    digest: str  # of the C++: what another program saved is not for this one
-    layout: Layout
-    keyed: frozenset[str]  # the streams whose tables check PRIMARY KEY and UNIQUE
-
-
-def compile_program(program: Program, watched: Watched = UNWATCHED, *, checks_keys: bool = False) -> Compiled | None:
-    """From the cache, or by a compiler run; None where there is no compiler. Unfit: a number has no fixed width."""
-    made = native(program, watched, checks_keys=checks_keys)
-    name = module_name(made.source)
-    module = open_module(made.source + BRIDGE.format(name=name), name)
-    if module is None:
-        return None
-    digest = hashlib.sha256(made.source.encode()).hexdigest()
-    return Compiled(
-        program, program_kinds(program), cast(Module, module), made.watched, digest, made.layout, made.keyed
-    )
 
 
 class NativeEngine:

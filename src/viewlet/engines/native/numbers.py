@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, cast
 
 from viewlet.algebra.terms import Number, Scalar
-from viewlet.engines.native.bridge import Sum
+from viewlet.engines.native.module import Sum
 from viewlet.program.encoding import Stored, decode
 from viewlet.program.kinds import DOUBLE, Exact, Kind, Unfit
 

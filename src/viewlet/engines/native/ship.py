@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from viewlet.engines.native.bridge import Module
 from viewlet.engines.native.build import RUNTIME, _cpu, load
+from viewlet.engines.native.compiled import Compiled
 from viewlet.engines.native.emit.program import native
 from viewlet.engines.native.emit.watch import Watched
-from viewlet.engines.native.engine import Compiled
+from viewlet.engines.native.module import Module
 from viewlet.loops.infer import program_kinds
 from viewlet.program.trigger import Program
 

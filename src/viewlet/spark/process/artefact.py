@@ -13,8 +13,8 @@ from typing import Any
 
 from viewlet.durable.chain import Json
 from viewlet.durable.store import Store, digest
+from viewlet.engines.native.compiled import Compiled, compile_program
 from viewlet.engines.native.emit.watch import Watched
-from viewlet.engines.native.engine import Compiled, compile_program
 from viewlet.engines.native.ship import Shipped, platform_tag, ship, unship
 from viewlet.errors import Error
 from viewlet.program.kinds import Unfit

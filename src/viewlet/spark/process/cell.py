@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from viewlet.database.view import weights
 from viewlet.engines.exact.python.engine import PythonEngine
-from viewlet.engines.native.engine import Compiled
+from viewlet.engines.native.compiled import Compiled
 from viewlet.errors import CorruptError
 from viewlet.loops.infer import Kinds, program_kinds
 from viewlet.program.encoding import Row
