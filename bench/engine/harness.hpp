@@ -152,7 +152,7 @@ BENCH void bench_load(Harness* harness, u32 code, u64 count) {
     const RelationInfo& relation = MODULE.relations[code];
     for (u64 i = 0; i < count; ++i) {
         const char* row = harness->rows[code] + i * relation.row_size;
-        relation.change(harness->program, row, relation.table->hash(0, row), 1);
+        relation.change(harness->program, row, relation.announce(harness->program, row), 1);
     }
 }
 

@@ -292,7 +292,7 @@ Harmed = tuple[Driver, Callable[[str, Callable[[Path], None]], None]]
 
 
 def test_logs_that_are_little_beside_the_snapshot_are_merged(driver: Driver) -> None:
-    rows = [(1, (a % 8, a)) for a in range(30_000)]
+    rows = [(1, (a % 8, a)) for a in range(100_000)]
     driver.commit(driver.ask(rows), rows)
     driver.snapshotted()
     first = driver.chain.base

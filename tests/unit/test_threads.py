@@ -223,10 +223,10 @@ def test_readers_and_writers_go_on_while_a_view_is_compiled(monkeypatch: pytest.
     monkeypatch.setattr(listening, "WORTH_HANDING_OVER", 1)
     compiles, goes_on, compile_program = threading.Event(), threading.Event(), tiers.compile_program
 
-    def slowly(*of: Any) -> Any:
+    def slowly(*of: Any, **named: Any) -> Any:
         compiles.set()
         goes_on.wait(20)
-        return compile_program(*of)
+        return compile_program(*of, **named)
 
     with viewlet.connect(wait_native=True) as database:
         database.execute("CREATE STREAM r (k BIGINT, v BIGINT)")
