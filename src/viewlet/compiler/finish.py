@@ -93,7 +93,7 @@ def _inside(q: Query, key: frozenset[str], context: Context) -> Query:
 
 
 def _are_closed(q: Query) -> bool:
-    """The parts."""
+    """Whether no part needs a variable from outside: only then is there a map for each."""
     return not inputs(q.query) if isinstance(q, Materialize) else all(map(_are_closed, children(q)))
 
 
