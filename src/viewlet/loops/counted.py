@@ -22,8 +22,8 @@ CountOf = Mapping[str, str]  # a sum ↦ the map of the same store that counts i
 
 def counts_of(program: Program, place: Callable[[str], str]) -> CountOf:
     counts = {(place(v.name), skeleton(v.definition)): v.name for v in program.views if sums_nothing(v.definition)}
-    found = ((v.name, counts.get((place(v.name), skeleton(v.definition)))) for v in program.views if not v.is_cache)
-    return {name: count for name, count in found if count is not None and count != name}
+    pairs = ((v.name, counts.get((place(v.name), skeleton(v.definition)))) for v in program.views if not v.is_cache)
+    return {name: count for name, count in pairs if count is not None and count != name}
 
 
 def through_counts(turns: Iterable[Turn], counts: CountOf) -> tuple[Turn, ...]:
